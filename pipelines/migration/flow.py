@@ -17,7 +17,6 @@ from pipelines.errors import ConfigurationError
 from pipelines.file_access import make_folder
 from pipelines.migration.apply.authorities.adoption import adopting
 from pipelines.migration.apply.authorities.merges import Merges
-from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.apply.late_effects import check_undo_ended, wait_for_unanswered
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.run import (
@@ -218,7 +217,7 @@ class Migration:
                 journal,
                 client,
                 writer,
-                Merges(plan.name, journal, client, RecordDigests(types), writer.forms, writer.records),
+                Merges(plan.name, journal, client, types, writer.forms, writer.records),
                 self._unclear_creates(plan, journal, client),
                 limits=limits,
                 selection=selection,

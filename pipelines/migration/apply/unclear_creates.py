@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from pipelines.inventory import LIST_PATHS
-from pipelines.migration.apply.digests import RecordDigests
+from pipelines.migration.apply.digests import enter_done
 from pipelines.migration.apply.references import References
 from pipelines.migration.apply.target_records import ReadListing
 from pipelines.migration.model.actions import Action
@@ -75,7 +75,6 @@ class UnclearCreates:
         self._types = types
         self._known_before = known_before
         self._read_listing = read_listing
-        self._digests = RecordDigests(types)
         self._references = References(plan.name, journal, types, client)
 
     def settle(self, resource: str = "") -> None:
@@ -130,7 +129,7 @@ class UnclearCreates:
 
     def _enter(self, create: UnclearCreate, new: NewRecord) -> None:
         row, number = create.row, create.entry.number
-        self._digests.enter(self._journal, number, row, int(new.number), new.record, row.expected)
+        enter_done(self._journal, number, self._types[row.resource], row, int(new.number), new.record, row.expected)
 
     def _park(self, create: UnclearCreate, ids: Sequence[int | str], reason: str) -> None:
         lost = "its answer did not name it" if was_accepted(create.entry) else "the response was lost"
@@ -170,10 +169,9 @@ class UnclearCreates:
         numbers = {number for number in by_id if isinstance(number, int)}
         if numbers:
             numbers -= self._known_before(row.resource, numbers) | self._journal.known_ids(row.resource, numbers)
+        compared = self._types[row.resource].compared_record
         return [
-            NewRecord(
-                number, record, {name: digest(text) for name, text in self._digests.compared(row, record).items()}
-            )
+            NewRecord(number, record, {name: digest(text) for name, text in compared(record).items()})
             for number, record in sorted(by_id.items(), key=lambda item: (isinstance(item[0], str), item[0]))
             if isinstance(number, str) or number in numbers
         ]

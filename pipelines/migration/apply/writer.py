@@ -23,7 +23,7 @@ from pipelines.errors import (
     UnnamedRecordError,
 )
 from pipelines.migration.apply.attachments import TRIES, UPLOADS, Attachments, is_upload_lost
-from pipelines.migration.apply.digests import RecordDigests, content_of
+from pipelines.migration.apply.digests import content_of, enter_done, shows_any
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.late_effects import PendingWriteError
 from pipelines.migration.apply.references import References
@@ -74,7 +74,6 @@ class Writer:
         self._plan = plan
         self._journal = journal
         self._client = client
-        self._digests = RecordDigests(types)
         self._references = References(plan, journal, types, client)
         self.records = records
         self.forms = forms
@@ -224,7 +223,9 @@ class Writer:
         target_id, has_cover = int(record["id"]), bool(record.get("cover", sent is not None))
         self.records.changed(row.resource, target_id)
         shown = self._shown(row, target_id, record, row.expected)
-        self._digests.enter(self._journal, number, row, target_id, shown, row.expected, result.left_out)
+        enter_done(
+            self._journal, number, self.types[row.resource], row, target_id, shown, row.expected, result.left_out
+        )
         result.done["created"] = 1
         if cover is not None and has_cover:
             self._attachments.enter_cover(row, cover, target_id, result, shown)
@@ -237,7 +238,7 @@ class Writer:
 
         Where it cannot be read, it is taken to be as it was sent.
         """
-        if self._digests.shows_any(row, answer, expected):
+        if shows_any(self.types[row.resource], answer, expected):
             return answer
         with suppress(TemporaryError, RefusedError, ProtocolError):  # the write itself is done
             return self.records.written(row.resource, target_id) or answer
@@ -343,7 +344,9 @@ class Writer:
         record = response if isinstance(response, dict) else {}
         if number is not None:
             shown = self._shown(row, target_id, record, expected)
-            self._digests.enter(self._journal, number, row, target_id, shown, expected, result.left_out)
+            enter_done(
+                self._journal, number, self.types[row.resource], row, target_id, shown, expected, result.left_out
+            )
             result.done[COUNTS[result.change]] = 1
         if cover is not None and sent:
             self._attachments.enter_cover(row, cover, target_id, result, record)

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from pipelines.migration.apply.authorities.merges import Merges
-from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.run import ApplyResult, ApplyRun
 from pipelines.migration.apply.target_records import TargetRecords
@@ -85,7 +84,7 @@ class Home:
                 self.journal,
                 self.client,
                 writer,
-                Merges(plan, self.journal, self.client, RecordDigests(TYPES), forms, records),
+                Merges(plan, self.journal, self.client, TYPES, forms, records),
                 unclear,
             )
             run.workers = 1  # rows in their order

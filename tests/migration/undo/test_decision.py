@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pipelines.migration.apply.digests import RecordDigests
+from pipelines.migration.apply.digests import digests_of_response
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
@@ -84,7 +84,7 @@ def decide(
 @pytest.mark.parametrize(("resource", "name"), [("publications", "title"), ("collections", "name")])
 def test_a_record_that_was_created_empty_is_deleted_as_nobody_edited_it(resource: str, name: str) -> None:
     written = row(1, Action.CREATE, resource=resource, payload={name: "Sent"}, expected={name: "digest"})
-    held = RecordDigests(TYPES).of_response(written, {"id": 5, name: None}, written.expected)
+    held = digests_of_response(TYPES[written.resource], written, {"id": 5, name: None}, written.expected)
     creation = entry(1, CREATE, wanted=written.expected, held=held)
     assert decide([creation], {}, resource=resource).action == Action.DELETE
     assert decide([creation], {name: "Filled by people"}, resource=resource).stays == [f"people changed {name} since"]

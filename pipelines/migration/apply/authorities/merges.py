@@ -15,11 +15,11 @@ from typing import Any
 from pipelines.errors import RefusedError, UnclearError
 from pipelines.inventory import noun
 from pipelines.migration.apply.attachments import TRIES
-from pipelines.migration.apply.digests import RecordDigests
 from pipelines.migration.apply.late_effects import PendingWriteError
 from pipelines.migration.apply.request_forms import Operation, RequestForms
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.apply.target_records import TargetRecords
+from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
@@ -29,6 +29,7 @@ from pipelines.migration.model.journal_entries import (
     is_unsettled,
 )
 from pipelines.migration.model.plan import PlanRow
+from pipelines.migration.model.resource_types import ResourceType
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.envelope import record_with_id
 
@@ -41,14 +42,14 @@ class Merges:
         plan: str,
         journal: Journal,
         client: LibraryClient,
-        digests: RecordDigests,
+        types: Mapping[str, ResourceType],
         forms: RequestForms,
         records: TargetRecords,
     ) -> None:
         self._plan = plan
         self._journal = journal
         self._client = client
-        self._digests = digests
+        self._types = types
         self._forms = forms
         self._records = records
         self._lock = threading.Lock()
@@ -130,7 +131,9 @@ class Merges:
     def _done(self, row: PlanRow, number: int, remaining: Any) -> None:
         """Enter a merge as done. `remaining`: the remaining record, as far as it is known: a merge may add to its fields."""
         record = record_with_id(remaining, row.existing_target_id) if isinstance(remaining, dict) else {}
-        held = self._digests.of_shown(row, record, row.expected)
+        resource_type = self._types[row.resource]
+        compared = resource_type.compared_record(record)
+        held = {name: digest(compared.get(name)) for name in row.expected if resource_type.has(record, name)}
         self._journal.done(number, target_id=row.existing_target_id, held=held)
         for entry in self._done_merges(row):
             if entry.number > number:  # an earlier merge, of which the journal would take the fields for the newest
