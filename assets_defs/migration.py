@@ -205,7 +205,7 @@ def _load_metadata(applied: "ApplyResult") -> Mapping[str, Any]:
         "failed": applied.failed,
         "files_uploaded": applied.files_uploaded,
         "complete": applied.complete,
-        "lacking": str(applied.lacking) or "nothing",
+        "lacking": applied.lacking.total,
         "requests": applied.requests,
         "failures": preview(("resource", "record", "title", "problem"), failures),
     }
@@ -222,6 +222,6 @@ def _proof_metadata(verification: "MigrationVerification") -> Mapping[str, Any]:
         "duplicated": verification.duplicated,
         "differing": verification.differing,
         "files_checked": verification.files_checked,
-        "lacking": str(verification.lacking) or "nothing",
+        "lacking": verification.lacking.total,
         "findings": preview(("code", "resource", "record", "in the target", "field"), rows),
     }

@@ -128,7 +128,7 @@ def apply_plan(
         with _showing_failures(migration, output), stop_message(STOPPED.format(plan=plan.name)):
             applied = applied_plan(migration, plan, limits, Selection(limit, tuple(only)))
     output.result(
-        {"plan": plan.name, **as_json(applied), **_beside(plan, applied.lacking)},
+        {**as_json(applied), **_beside(plan, applied.lacking)},
         lambda console: print_applied(console, plan, applied),
     )
     failed = applied.failed + applied.quarantined + applied.undecided + applied.lacking.total
@@ -191,7 +191,7 @@ def verify_plan(
     with migrating(settings) as (migration, _display):
         plan = find_plan(migration.data, name)
         proof = verified(migration, plan, contents=contents, evidence=evidence.absolute() if evidence else None)
-    document = {"plan": plan.name, **msgspec.to_builtins(proof), **_beside(plan, proof.lacking)}
+    document = {**msgspec.to_builtins(proof), **_beside(plan, proof.lacking)}
     output.result(document, lambda console: print_proof(console, plan, proof))
     if not proof.equal:
         return ExitStatus.DIFFERENCES

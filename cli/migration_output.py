@@ -176,9 +176,9 @@ def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> N
         print_findings(console, proof.findings)
         problems = [_numbers(proof, "missing", "duplicated", "differing")]
         if proof.as_planned:
-            problems += [f"the target has all that the plan could send; it could not send {proof.lacking}"]
+            problems += ["the target has all that the plan could send"]
         elif proof.lacking.total:
-            problems += [f"among them is what the plan could not send: {proof.lacking}"]
+            problems += [f"{proof.lacking.total:,} of them the plan could not send"]
         verdict = "; ".join(filter(None, [*problems, lost]))
         print_verdict(console, "NOT EQUAL:", f"{what}: {verdict}. All findings: {plan.path(proof.table)}", good=False)
     elif lost:
@@ -269,8 +269,7 @@ def _numbers(result: object, *names: str) -> str:
     """The counts of a result that are not zero: `5,445 created, 1 file uploaded`."""
     parts = []
     for name in names:
-        value = getattr(result, name)
-        if count := len(value) if isinstance(value, list) else value:
+        if count := getattr(result, name):
             noun, _, done = name.rpartition("s_")
             parts.append(f"{counted(count, noun)} {done}" if noun else f"{count:,} {_WORDS.get(name, name)}")
     return ", ".join(parts)

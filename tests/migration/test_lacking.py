@@ -221,7 +221,7 @@ def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:
         ),
     ]
     found = summarise(plan_of(tmp_path / "plan", rows, unfit=2)).not_moved
-    assert str(found.lacking) == "3 records, 1 file, 1 cover, 6 references"
+    assert found.lacking == Lacking(records=3, files=1, covers=1, references=6)
     references = [
         (finding.source_id, finding.field, finding.wanted) for finding in found.first if finding.kind == Kind.REFERENCES
     ]

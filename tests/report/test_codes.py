@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.migration.model.reasons import IN_ISSUES
 from pipelines.records.advice import CODES
 from pipelines.report.pages import Report
+from tests.migration.sample_plans import IN_ISSUES
 from tests.report.library import lines_of
 
 

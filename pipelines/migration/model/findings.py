@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pipelines.humanize import MOST_LISTED, counted
+from pipelines.humanize import MOST_LISTED
 from pipelines.migration.model.reasons import Kind, kind_of
 from pipelines.records.files import COVER
 
@@ -84,12 +84,6 @@ class Lacking(msgspec.Struct, kw_only=True):
     def total(self) -> int:
         """All of it."""
         return sum(msgspec.structs.astuple(self))
-
-    def __str__(self) -> str:
-        """`2 records, 1 cover`; empty where nothing is lacking."""
-        nouns = {"writes": "incomplete write", "unanswered": "unanswered record"}
-        counts = msgspec.structs.asdict(self).items()
-        return ", ".join(counted(count, nouns.get(name, name.removesuffix("s"))) for name, count in counts if count)
 
     def add(self, finding: Finding) -> None:
         """Count one, if it is lacking."""

@@ -409,10 +409,6 @@ def work_of(code: str) -> Work:
     return REASONS[code].work if code in REASONS else Work.EACH
 
 
-IN_ISSUES = frozenset(code for code, reason in REASONS.items() if reason.kind not in (Kind.STEPS, Kind.TARGET))
-"""The codes in the table of issues of a plan."""
-
-
 def reason_of(code: str | None, resource: str) -> Reason:
     """The reason of a row of a plan: where the service can merge several records of one name, it says so."""
     reason = REASONS[code or ""]

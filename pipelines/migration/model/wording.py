@@ -15,11 +15,11 @@ ACTIONS = {
     Action.PATCH: "changed",
     Action.MERGE: "merged with others of the name",
     Action.UNCHANGED: "there already",
-    Action.CONFLICT: "to be decided by a person",
     Action.SKIPPED: "left out by a person's decision",
+    Action.CONFLICT: "to be decided by a person",
     Action.QUARANTINED: "cannot be sent",
 }
-"""Action → words."""
+"""Action → words, in the order of the bars and columns of the page."""
 
 EVIDENCE = {
     "decision": "a person's decision",

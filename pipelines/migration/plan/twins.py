@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 import pyarrow as pa
 
-from pipelines.migration.model.comparable import RECORDS, Side
-from pipelines.migration.model.comparison_database import create_table, scratch_table
+from pipelines.migration.model.comparable import Side
+from pipelines.migration.model.comparison_database import comparison_database, create_table, scratch_table
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Twin
-from pipelines.store.parquet import connect_duckdb, escaped, literal
 
 CREATED = scratch_table("created", {"source_id": pa.int64(), "target_id": pa.int64(), "plan": pa.string()})
 """The records of the target that plans created."""
@@ -38,12 +37,8 @@ def find_twins(journal: Journal, sides: Iterable[Side], known_before: KnownBefor
     """Yield the twins in one reading of the target. `sides`: its resources."""
     for side in sides:
         resource = side.resource
-        if next(journal.creations(resource), None) is None:
-            continue
-        with connect_duckdb(memory_limit="512MB", threads=2) as database:
+        with comparison_database(side.folder, {"records": side}) as database:
             create_table(database, CREATED, journal.creations(resource))
-            path = literal(escaped(side.path(RECORDS)))
-            database.execute(f"CREATE VIEW records AS SELECT id, content FROM read_parquet({path})")  # noqa: S608
             rows = database.execute(_TWINS).fetchall()
         known_ids = journal.known_ids(resource, [number for number, *_ in rows])
         for plan in sorted({plan for *_, plan in rows}):

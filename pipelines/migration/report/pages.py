@@ -50,17 +50,6 @@ _ROWS_HERE, _ABOUT_HERE = "<conflicts>", "<about>"
 NARROW = 7
 """The page warns if fewer days than this remain before the end of version 2, because problems may take that long."""
 
-SHOWN_ACTIONS = (
-    Action.CREATE,
-    Action.PATCH,
-    Action.MERGE,
-    Action.UNCHANGED,
-    Action.SKIPPED,
-    Action.CONFLICT,
-    Action.QUARANTINED,
-)
-"""The actions in the order of the bars and columns."""
-
 COLOURS = ("plain", "unrecognised", "valid", "repaired", "invalid", "slate", "violet")
 """One for each action; dark and light by turns, so that neighbours in a bar differ in brightness whichever actions a plan has."""
 
@@ -107,7 +96,7 @@ def _write_html(plan: Plan, context: Mapping[str, Any]) -> None:
 
 def _colours(facts: PlanFacts) -> dict[Action, str]:
     """The actions of a plan, each with its colour."""
-    return dict(zip((action for action in SHOWN_ACTIONS if facts.count(action)), COLOURS, strict=False))
+    return dict(zip((action for action in ACTIONS if facts.count(action)), COLOURS, strict=False))
 
 
 def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str, Any]:

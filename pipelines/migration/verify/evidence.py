@@ -83,7 +83,7 @@ def write_evidence(
             "equal"
             if verification.equal
             else f"{verification.missing} missing, {verification.differing} differing, {verification.duplicated} duplicated"
-            + (f"; of those the plan could not send {verification.lacking}" if verification.lacking.total else "")
+            + (f"; of those the plan could not send {number}" if (number := verification.lacking.total) else "")
         )
         verified_at = verification.verified_at
         facts = {"plan": plan.name, "seal": plan.facts.seal, "verified_at": verified_at, "verdict": verdict}

@@ -19,14 +19,13 @@ from selenium import webdriver
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.formatting import display_both, display_text
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, WORKBOOK, Plan
-from pipelines.migration.model.reasons import IN_ISSUES
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
 from pipelines.migration.report.issues import MOST_STORED
 from pipelines.migration.report.pages import write_pages
 from tests.interop.browser import BROWSER, DRIVER, browser
 from tests.migration.examples import NOW, example, hostile_rows, usual_rows
-from tests.migration.sample_plans import facts, row
+from tests.migration.sample_plans import IN_ISSUES, facts, row
 from tests.report.test_hostile import FORMULA, _Tags
 
 __all__ = ["browser"]  # the fixture
