@@ -97,7 +97,7 @@ def journal_creates(migration: Migration, plan: Plan) -> None:
     rows = (
         (*ends, plan.name, "publications", row.source_id, row.source_id + APART) for row in plan.rows(Action.CREATE)
     )
-    store = migration.data.state.open(SystemClock(), what="The journal of writes", durable=False)
+    store = migration.data.state.open(SystemClock(), durable=False)
     with store.transaction() as database:
         database.executemany(
             "INSERT INTO migration_writes (source, target, plan, resource, source_id, target_id, kind, part, begun_at, state) "

@@ -22,6 +22,7 @@ import sqlalchemy as sa
 
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import STAGED
+from pipelines.store.postgres.definitions import rows_name
 from pipelines.store.postgres.keys import Keyed, add_keys, index_names
 from pipelines.store.postgres.loading import Database
 from pipelines.store.postgres.server import Server
@@ -114,6 +115,7 @@ def _complete_address(address: str) -> str:
 def _keyed(begun: float, address: str, rows: dict[str, int]) -> Load:
     """Make Bookferry's keys and indexes for the tables of a peer, and check their rows."""
     with Server(address).session() as session:
+        session.run(*(f"ALTER TABLE {SCHEMA}.{name} RENAME TO {rows_name(name)}" for name in rows))
         present = index_names(session, SCHEMA)
         keyed = [Keyed(SCHEMA, table) for table in TABLES]
         left_out = [sentence for table in keyed for sentence in add_keys(session, table, present[table.name])]
@@ -121,7 +123,7 @@ def _keyed(begun: float, address: str, rows: dict[str, int]) -> Load:
     assert not left_out
     with Server(address).session() as session:
         for name, count in rows.items():
-            assert session.value(f"SELECT count(*) FROM {SCHEMA}.{name}") == count
+            assert session.value(f"SELECT count(*) FROM {SCHEMA}.{rows_name(name)}") == count
     return Load(rows["publications"], sum(rows.values()), seconds)
 
 
