@@ -17,7 +17,7 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -325,7 +325,6 @@ def _ready_line(url: str, storage: str, tenants: Mapping[str, Tenant]) -> dict[s
             "password": tenant.account.password,
             "session_cookie": tenant.session_cookie,
             "publications": tenant.publications.count(),
-            "storage_keys": asdict(tenant.storage.keys),
         }
         for name, tenant in tenants.items()
     }

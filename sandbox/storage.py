@@ -8,9 +8,6 @@ To attach a file to a record (asset, cover, avatar), call ``promote`` outside of
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +19,7 @@ from sandbox.clock import Clock
 from sandbox.errors import storage_not_found, unprocessable
 from sandbox.objects.disposition import inline
 from sandbox.objects.object_store import respond
-from sandbox.objects.signatures import Keys, sign_address, sign_form
+from sandbox.objects.signatures import sign_address, sign_form
 from sandbox.settings import Settings
 from sandbox.state.blobs import STORE, Blobs, StoredFile, new_file_id, suffix
 
@@ -43,12 +40,13 @@ class Storage:
         self._blobs = blobs
         self._clock = clock
         self._port = port
-        self.keys = derive_keys(signing_key)
+        self._signing_key = signing_key
 
     def url(self, base_url: str, file_id: str) -> str:
         """Returns an address that downloads a file without sign-in."""
-        address = f"{self.address(base_url)}/{STORE}{quote(file_id)}"
-        return sign_address(self.keys, address, now=self._clock.now(), seconds=_ADDRESS_SECONDS)
+        path, expires_at = f"{STORE}{file_id}", int(self._clock.now()) + _ADDRESS_SECONDS
+        address = f"{self.address(base_url)}/{quote(path)}"
+        return sign_address(self._signing_key, address, f"/{self._blobs.name}/{path}", expires_at=expires_at)
 
     def presign(
         self, base_url: str, place: str, *, filename: str | None, mime_type: str | None, settings: Settings
@@ -63,8 +61,8 @@ class Storage:
             **({"Content-Disposition": inline(filename)} if filename is not None else {}),
             **({"Content-Type": mime_type} if mime_type is not None else {}),
         }
-        sizes, now = (0, settings.upload_bytes), self._clock.now()
-        signed = sign_form(self.keys, self._blobs.name, fields, now=now, seconds=_FORM_SECONDS, sizes=sizes)
+        expires_at = self._clock.now() + _FORM_SECONDS
+        signed = sign_form(self._signing_key, fields, expires_at=expires_at, most=settings.upload_bytes)
         return {"url": self.address(base_url), "fields": signed}
 
     def promote(
@@ -100,11 +98,4 @@ class Storage:
 
     def respond(self, request: Request, path: str) -> Response:
         """Answers a request to the bucket; ``path`` is ``/storage/`` and the key."""
-        return respond(request, path.removeprefix(STORAGE), self._blobs, self.keys, self._clock.now())
-
-
-def derive_keys(signing_key: bytes) -> Keys:
-    """Returns the keys of a tenant's bucket, which never change."""
-    name = base64.b32encode(hashlib.sha256(signing_key).digest()).decode()[:16]
-    secret = base64.b64encode(hmac.new(signing_key, b"storage", hashlib.sha256).digest()).decode()[:40]
-    return Keys(f"SBOX{name}", secret)
+        return respond(request, path.removeprefix(STORAGE), self._blobs, self._signing_key, self._clock.now())

@@ -13,28 +13,28 @@ from werkzeug.wrappers import Request, Response
 from werkzeug.wsgi import FileWrapper
 
 from sandbox.objects.disposition import inline
-from sandbox.objects.errors import S3Error, access_denied, invalid_argument, malformed_form, no_such_key
+from sandbox.objects.errors import S3Error, invalid_argument, malformed_form, no_such_key
 from sandbox.objects.forms import Form, boundary_of, read_form
-from sandbox.objects.signatures import Keys, check_address, check_form
+from sandbox.objects.signatures import check_address, check_form
 from sandbox.state.blobs import Blobs, StoredObject
 
 
-def respond(request: Request, key: str, bucket: Blobs, keys: Keys, now: float) -> Response:
+def respond(request: Request, key: str, bucket: Blobs, signing_key: bytes, now: float) -> Response:
     """Answers a request for ``key``, or for the bucket itself if the key is empty."""
     try:
-        return _response(request, key, bucket, keys, now)
+        return _response(request, key, bucket, signing_key, now)
     except S3Error as refusal:
         return refusal.response()
 
 
-def _response(request: Request, key: str, bucket: Blobs, keys: Keys, now: float) -> Response:
+def _response(request: Request, key: str, bucket: Blobs, signing_key: bytes, now: float) -> Response:
     if request.method not in ({"GET", "HEAD"} if key else {"POST"}):
         raise S3Error(405, "MethodNotAllowed", "The specified method is not allowed against this resource.")
     if "Authorization" in request.headers:
         raise invalid_argument("Only one auth mechanism allowed; the form or the address has its own signature")
     if not key:
-        return _upload(request, bucket, keys, now)
-    check_address(keys, request.path, request.args.to_dict(), request.host, now)
+        return _upload(request, bucket, signing_key, now)
+    check_address(signing_key, request.path, request.args, now)
     return _download(request, bucket.find(key))
 
 
@@ -54,7 +54,7 @@ def _download(request: Request, stored: StoredObject | None) -> Response:
         raise S3Error(416, "InvalidRange", "The requested range is not satisfiable") from None
 
 
-def _upload(request: Request, bucket: Blobs, keys: Keys, now: float) -> Response:
+def _upload(request: Request, bucket: Blobs, signing_key: bytes, now: float) -> Response:
     """Stores the file of a signed form. The whole body is read first: many a client reads no answer before it has sent everything."""
     boundary = boundary_of(request.headers.get("Content-Type", ""))
     if request.content_length is None or "Transfer-Encoding" in request.headers:
@@ -66,14 +66,9 @@ def _upload(request: Request, bucket: Blobs, keys: Keys, now: float) -> Response
         received.flush()
         with mmap(received.fileno(), 0, access=ACCESS_READ) as body:
             form = read_form(body, boundary)
-            policy = check_form(keys, bucket.name, form.fields, now)
-            size, key = form.file.stop - form.file.start, form.fields.get("key", "")
-            if size > policy.most:
+            key, most = form.fields.get("key", ""), check_form(signing_key, form.fields, now)
+            if form.file.stop - form.file.start > most:
                 raise S3Error(400, "EntityTooLarge", "Your proposed upload exceeds the maximum allowed size")
-            if size < policy.least:
-                raise S3Error(400, "EntityTooSmall", "Your proposed upload is smaller than the minimum allowed size")
-            if not key:
-                raise access_denied()
             with memoryview(body) as view, view[form.file.start : form.file.stop] as content:
                 bucket.upload(
                     key,
