@@ -131,16 +131,14 @@ class Sandbox:
 
 
 def _read_payload(call: Call) -> Any:
-    """Returns the validated body as the sandbox has it, without unknown and dropped fields; None for an endpoint without one."""
-    schema, variations = call.endpoint.payload, call.settings.variations
+    """Returns the validated body as the sandbox has it, without a dropped field; None for an endpoint without one."""
+    schema, dropped = call.endpoint.payload, call.settings.variations.dropped_field
     if schema is None:
         return None
-    schemas = call.version.schemas
-    payload = read_payload(call.request, schema, schemas, ignore_unknown=variations.unknown_fields == "ignored")
-    if call.shape is not None and call.endpoint.action:
-        return call.shape.sent(call.endpoint.action, payload, variations.dropped_field)
-    fields = schemas[schema]["properties"].keys() - {variations.dropped_field}
-    return {name: value for name, value in payload.items() if name in fields}
+    payload = read_payload(call.request, schema, call.version.schemas)
+    if call.shape is not None:
+        return call.shape.sent(call.endpoint.action, payload, dropped)
+    return {name: value for name, value in payload.items() if name != dropped}
 
 
 def _call_endpoint(call: Call) -> Response:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from werkzeug.exceptions import MethodNotAllowed, NotFound
-from werkzeug.routing import Map, Rule
+from werkzeug.routing import BaseConverter, Map, Rule
 from werkzeug.wrappers import Request, Response
 
 from sandbox.errors import method_not_allowed, route_not_found, unauthorized
@@ -30,10 +30,6 @@ class Shape(Protocol):
     def answer(self) -> str:
         """What a create and a change answer: ``record`` or ``id``."""
 
-    @property
-    def status(self) -> int | None:
-        """The status of a create; None for the usual one."""
-
     def sent(self, action: str, payload: Mapping[str, Any], dropped: str) -> dict[str, Any]:
         """Returns a valid payload as the sandbox has it."""
 
@@ -51,44 +47,32 @@ class Parameter:
     deprecated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SuccessResponse:
-    """The response of a success: the name of its schema in the version, and its headers.
-
-    ``status`` is the only one that is possible; None leaves it to the method and the variations.
-    """
-
-    doc: str
-    schema: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    media_type: str = "application/json"
-    status: int | None = None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Endpoint:
     """A method on a path below the version, for example ``/publications/{id}``.
 
+    ``payload``: the name of the schema that validates the body before the handler is called; ``answer``: that of the response.
     ``public``: needs no sign-in. ``scope``: the scope that a token needs. ``refusals``: error statuses beside those of every
-    endpoint. ``deprecated_fields``: fields of the response that ``X-API-Deprecation`` names. ``payload``: the name of the schema
-    that validates the body before the handler is called. ``resource``: the resource of version 3 whose records it answers; ``action``:
-    what its payload does to one, ``create``, ``change`` or ``merge``.
+    endpoint of its kind. ``deprecated``: what ``X-API-Deprecation`` names in each response. ``resource``: the resource whose records it
+    answers; ``action``: what it does to them, such as ``list`` or ``create``. ``status``: the only one of a success.
     """
 
     method: str
     path: str
     summary: str
     handler: Handler
-    success: SuccessResponse
+    answer: str = "Nothing"
     doc: str = ""
     parameters: tuple[Parameter, ...] = ()
     refusals: tuple[int, ...] = ()
     public: bool = False
     scope: str | None = None
-    deprecated_fields: tuple[str, ...] = ()
+    deprecated: tuple[str, ...] = ()
     payload: str | None = None
     resource: str = ""
     action: str = ""
+    media_type: str = "application/json"
+    status: int = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,10 +115,10 @@ class Call:
         return self.caller
 
     @property
-    def number(self) -> int | None:
-        """The ``{id}`` of the path as a number, None if no record can have it."""
+    def number(self) -> int:
+        """The ``{id}`` of the path as a number, 0 if no record can have it."""
         text = self.path["id"]
-        return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else None
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 0
 
     @property
     def base_url(self) -> str:
@@ -155,33 +139,38 @@ class Call:
         return list(records)
 
     def answer(self, record: dict[str, Any]) -> Response:
-        """Returns the response with a record. A create is 200, as in service.md#errors, or 201 by variation."""
-        shape, status = self.shape, 200
+        """Returns the response with a record."""
         (content,) = self.shown([record])
-        if self.endpoint.action == "create":
-            usual = 201 if self.settings.variations.created_status == "created" else 200
-            status = (shape and shape.status) or usual
-        if shape is not None and shape.answer == "id" and self.endpoint.action in {"create", "change"}:
+        if self.shape is not None and self.shape.answer == "id" and self.endpoint.action in {"create", "change"}:
             content = {"id": content["id"]}
-        return json_response(content, status=status)
+        return json_response(content, status=self.endpoint.status)
 
 
 Handler = Callable[[Call], Response]
 Action = TypeVar("Action")
 
 
+class _Id(BaseConverter):
+    """The id of a path. ``/publications/all`` is not a publication with the id ``all``, whatever the method."""
+
+    regex = r"(?!(?:all|locations|me|presign)$)[^/]+"
+
+
 class Router:
     """Finds the endpoint of a path below a tenant."""
 
     def __init__(self, versions: Sequence[Version]) -> None:
-        rules = (_rule(version, endpoint) for version in versions for endpoint in version.endpoints)
-        self._literal = {
-            f"/api/{version.name}{endpoint.path}": version
+        rules = [
+            Rule(
+                f"/api/{version.name}{endpoint.path.replace('{id}', '<id:id>')}",
+                endpoint=(version, endpoint),
+                methods=[endpoint.method],
+            )
             for version in versions
             for endpoint in version.endpoints
-            if "{" not in endpoint.path
-        }
-        self._map = Map(rules, merge_slashes=False, strict_slashes=False, redirect_defaults=False)
+        ]
+        options = {"merge_slashes": False, "strict_slashes": False, "redirect_defaults": False}
+        self._map = Map(rules, converters={"id": _Id}, **options)  # type: ignore[arg-type]
 
     def match(self, method: str, path: str) -> tuple[Version, Endpoint, Mapping[str, str]]:
         """Returns version, endpoint and path values, or raises 404 or 405."""
@@ -190,22 +179,8 @@ class Router:
         except NotFound:
             raise route_not_found(path) from None
         except MethodNotAllowed as refused:
-            allowed = self._methods(path) if path in self._literal else refused.valid_methods or ()
-            raise method_not_allowed(method, allowed) from None
-        if "{" in endpoint.path and path in self._literal:
-            raise method_not_allowed(method, self._methods(path))
+            raise method_not_allowed(method, refused.valid_methods or ()) from None
         return version, endpoint, values
-
-    def _methods(self, path: str) -> set[str]:
-        """Returns the methods of a literal path: ``/publications/all`` is not a publication with the id ``all``."""
-        version = self._literal[path]
-        methods = {each.method for each in version.endpoints if path == f"/api/{version.name}{each.path}"}
-        return methods | ({"HEAD"} if "GET" in methods else set())
-
-
-def _rule(version: Version, endpoint: Endpoint) -> Rule:
-    path = endpoint.path.replace("{", "<").replace("}", ">")
-    return Rule(f"/api/{version.name}{path}", endpoint=(version, endpoint), methods=[endpoint.method])
 
 
 def literal_action(actions: Mapping[tuple[str, str], Action], method: str, path: str) -> Action:
@@ -219,15 +194,9 @@ def literal_action(actions: Mapping[tuple[str, str], Action], method: str, path:
     return action
 
 
-def named(handler: Handler, name: str) -> Handler:
-    """Gives a handler the name that the description shows as ``operationId``."""
-    handler.__name__ = name
-    return handler
-
-
 def deprecations(call: Call) -> Iterator[str]:
     """Yields the names for ``X-API-Deprecation``: deprecated fields of the response, then parameters and fields of the request."""
-    yield from call.endpoint.deprecated_fields
+    yield from call.endpoint.deprecated
     for parameter in call.endpoint.parameters:
         if parameter.deprecated and parameter.name in call.request.args:
             yield parameter.name

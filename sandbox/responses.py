@@ -9,7 +9,6 @@ from http import HTTPStatus
 from werkzeug.wrappers import Response
 
 from sandbox.errors import ApiError
-from sandbox.settings import Variations
 
 
 def json_response(
@@ -18,13 +17,6 @@ def json_response(
     """Returns a compact JSON response; letters are not escaped."""
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
     return Response(body, status=status, headers=headers, content_type="application/json; charset=utf-8")
-
-
-def deleted(variations: Variations) -> Response:
-    """Returns the response to a delete: an empty object or, by variation, 200 or 204 without a body."""
-    if variations.deleted_answer == "object":
-        return json_response({})
-    return Response(status=200 if variations.deleted_answer == "empty" else 204)
 
 
 def without_nulls(response: Response) -> Response:

@@ -14,30 +14,23 @@ from sandbox.validation import at_least, nested_object, one_of, with_changes
 class Variations:
     """Behaviour that may differ between services; the first value is the default.
 
-    ``link``: the addresses in ``Link``; ``foreign`` puts the next page on ``foreign_origin``, ``loop`` makes each page its own next
-    page. ``x_total_error`` is added to the true total. ``per_page`` is cut to ``per_page_limit``.
-    ``contains`` lets identifier filters match a part of the value. ``all_in``: the versions with the backup list.
-    ``nulls``: whether a field without a value is null or absent. ``created_status``: 200 or 201. ``deleted_answer``: an empty object,
-    200 without a body, or 204. ``unknown_fields``: those of a payload. ``empty_names``: whether an empty name of a file stays.
+    ``link``: the addresses in ``Link``; ``foreign`` puts the next page on another host, ``loop`` makes each page its own next page.
+    ``x_total_error`` is added to the true total. ``per_page`` is cut to ``per_page_limit``. ``all_in``: the versions with the backup
+    list. ``nulls``: whether a field without a value is null or absent. ``empty_names``: whether an empty name of a file stays.
     ``dropped_field``: a field of payloads that is accepted and not kept. ``v2_ended``: the status of every response of version 2; 0
     while it lives, 200 is a web page. ``announced`` is added to ``X-API-Deprecation`` of every response of version 2.
     ``author_authorities``: which authorities a written publication makes of its authors (``state/author_authorities.py``).
     """
 
     link: str = one_of("absolute", "relative", "none", "foreign", "loop")
-    foreign_origin: str = "https://elsewhere.example"
     x_total: str = one_of("sent", "absent")
     x_total_error: int = 0
     all_endpoint: str = one_of("records", "bare", "missing")
     order: str = one_of("ascending", "descending")
     extra_fields: bool = False
     per_page_limit: int = at_least(1, 50)
-    identifier_search: str = one_of("exact", "contains")
     all_in: str = one_of("both", "v2", "v3")
     nulls: str = one_of("sent", "absent")
-    created_status: str = one_of("ok", "created")
-    deleted_answer: str = one_of("object", "empty", "no_content")
-    unknown_fields: str = one_of("refused", "ignored")
     empty_names: str = one_of("kept", "replaced", "refused")
     dropped_field: str = ""
     v2_ended: int = at_least(0, 0)

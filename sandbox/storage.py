@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 from werkzeug.wrappers import Request, Response
 
 from sandbox.clock import Clock
-from sandbox.errors import storage_not_found, unprocessable
+from sandbox.errors import storage_not_found
 from sandbox.objects.disposition import inline
 from sandbox.objects.object_store import respond
 from sandbox.objects.signatures import sign_address, sign_form
@@ -65,23 +65,16 @@ class Storage:
         signed = sign_form(self._signing_key, fields, expires_at=expires_at, most=settings.upload_bytes)
         return {"url": self.address(base_url), "fields": signed}
 
-    def promote(
-        self, file_id: str, metadata: Mapping[str, Any] | None = None, *, empty_names: str = "kept"
-    ) -> StoredFile:
+    def promote(self, file_id: str, metadata: Mapping[str, Any]) -> StoredFile:
         """Makes a file of the upload ``cache/<file_id>``, or raises the storage not-found error.
 
         Size is that of the upload; file name and type are those of ``metadata``, else of the upload. The upload stays, so that a client
-        can send the same id again after a lost response. ``empty_names``: whether an empty file name is kept, replaced or refused.
+        can send the same id again after a lost response.
         """
         key = f"{CACHE}{file_id}"
-        if empty_names == "refused" and metadata is not None and metadata.get("filename") == "":
-            raise unprocessable("file.metadata.filename: must not be empty")
-        if empty_names == "replaced" and metadata is not None and not metadata.get("filename"):
-            metadata = {name: value for name, value in metadata.items() if name != "filename"}
         uploaded = self._blobs.find(key)
         if uploaded is None:
             raise storage_not_found(file_id)
-        metadata = metadata or {}
         name = metadata.get("filename", uploaded.filename)
         mime_type = metadata.get("mime_type") or uploaded.mime_type
         file = {"id": new_file_id(name), "filename": name, "mime_type": mime_type, "size": uploaded.size}

@@ -125,6 +125,8 @@ def open_tenant(
             cookie = ensure_account(connection, row.key, email=account.email, password=account.password)
     clock = ShiftedClock(clock)
     blobs = Blobs(database, row.key, name)
+    publications = Publications(database, row.key)
+    tables = {resource: Records(database, row.key, resource) for resource in REFERENCES}
     return Tenant(
         name=name,
         account=account,
@@ -133,11 +135,11 @@ def open_tenant(
         settings=settings,
         initial_settings=settings,
         rate=RequestRate(clock.monotonic),
-        publications=Publications(database, row.key),
+        publications=publications,
         accounts=Accounts(database, row.key),
         blobs=blobs,
         storage=Storage(blobs, row.signing_key, clock, port=storage_port),
-        records={resource: Records(database, row.key, resource) for resource in REFERENCES},
+        records={**tables, "publications": publications},
         clients=Clients(database, row.key),
         grants=Grants(database, row.key),
     )

@@ -13,10 +13,19 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.urls import iri_to_uri
 from werkzeug.wrappers import Request
 
+from sandbox.endpoints import Parameter
 from sandbox.settings import Variations
 
 DEFAULT_PER_PAGE = 25
 MAX_DIGITS = 9
+
+_WHOLE_NUMBER = {"type": ["integer", "string"]}
+PAGING = (
+    Parameter(
+        "page", "Number of the page, from 1. A value that is no whole number above 0 counts as absent.", _WHOLE_NUMBER
+    ),
+    Parameter("per_page", "Entries on a page: 25 by default, cut to 50. Read like `page`.", _WHOLE_NUMBER),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,5 +89,5 @@ def _address(request: Request, number: int, rel: str, variations: Variations) ->
     if variations.link == "relative":
         return target
     if variations.link == "foreign" and rel == "next":
-        return f"{variations.foreign_origin.rstrip('/')}/elsewhere{target}"
+        return f"https://elsewhere.example/elsewhere{target}"
     return request.host_url.rstrip("/") + target

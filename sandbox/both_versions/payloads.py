@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from math import isfinite
 from typing import Any, NoReturn
 
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError, best_match
-from jsonschema.validators import extend
 from werkzeug.wrappers import Request
 
 from sandbox.errors import bad_request, unprocessable
@@ -32,22 +31,10 @@ def _is_time(value: object) -> bool:
 _FORMATS.checks("date-time", raises=ValueError)(_is_time)
 
 
-def _further_fields(validator: Any, rule: Any, value: Any, schema: Any) -> Iterator[Any]:
-    """The rule of ``additionalProperties`` where unknown fields are allowed."""
-    if rule:
-        yield from Draft202012Validator.VALIDATORS["additionalProperties"](validator, rule, value, schema)
-
-
-_Lenient = extend(Draft202012Validator, {"additionalProperties": _further_fields})
-
-
-def read_payload(request: Request, name: str, schemas: Schemas, *, ignore_unknown: bool = False) -> Any:
-    """Returns the parsed body; 400 if it is not JSON, 422 if it does not meet the schema of this name.
-
-    ``ignore_unknown``: fields that are not in the schema are allowed.
-    """
+def read_payload(request: Request, name: str, schemas: Schemas) -> Any:
+    """Returns the parsed body; 400 if it is not JSON, 422 if it does not meet the schema of this name."""
     payload = parsed_json(request.get_data())
-    if problem := payload_problem(payload, schemas[name], schemas, ignore_unknown=ignore_unknown):
+    if problem := payload_problem(payload, schemas[name], schemas):
         raise unprocessable(problem)
     return payload
 
@@ -62,12 +49,10 @@ def parsed_json(body: bytes) -> Any:
     return payload
 
 
-def payload_problem(
-    value: Any, schema: Mapping[str, Any], schemas: Schemas, *, ignore_unknown: bool = False
-) -> str | None:
+def payload_problem(value: Any, schema: Mapping[str, Any], schemas: Schemas) -> str | None:
     """Returns what is wrong with a value, and where; ``schemas`` are the targets of ``$ref``."""
-    rule = _Lenient if ignore_unknown else Draft202012Validator
-    problem = best_match(_validator(rule, schema, schemas).iter_errors(value))
+    whole = {"allOf": [schema], "components": {"schemas": schemas}}
+    problem = best_match(Draft202012Validator(whole, format_checker=_FORMATS).iter_errors(value))
     if problem is None:
         return None
     place = problem.json_path.removeprefix("$").removeprefix(".")
@@ -84,10 +69,6 @@ def schema_problem(schema: Any, schemas: Schemas) -> str | None:
         return str(error.message)
     unknown = set(_REFERENCE.findall(json.dumps(schema))) - schemas.keys()
     return f"there is no schema {min(unknown)}" if unknown else None
-
-
-def _validator(rule: Any, schema: Mapping[str, Any], schemas: Schemas) -> Any:
-    return rule({"allOf": [schema], "components": {"schemas": schemas}}, format_checker=_FORMATS)
 
 
 def _number(text: str) -> int | float:

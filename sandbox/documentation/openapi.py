@@ -9,7 +9,6 @@ from typing import Any
 import yaml
 
 from sandbox.endpoints import Endpoint, Parameter, Schema, Version
-from sandbox.settings import Variations
 
 # libyaml is ten times faster, if it is available
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -21,6 +20,13 @@ _ERRORS = {
     422: "The input could not be processed",
     429: "Too many requests",
     500: "Internal server error",
+}
+_LIST_HEADERS = {
+    "X-Total": "Total number of entries",
+    "Link": "Addresses of the first, previous, next and last page",
+}
+_DEPRECATION = {
+    "X-API-Deprecation": "Deprecated fields of the response; deprecated parameters and fields of the request"
 }
 _ERROR = {
     "type": "object",
@@ -35,18 +41,18 @@ _ERROR = {
 }
 
 
-def swagger_yaml(version: Version, base_url: str, variations: Variations) -> bytes:
+def swagger_yaml(version: Version, base_url: str) -> bytes:
     """Returns ``swagger.yaml``, an OpenAPI 3.1 document."""
-    document = description(version, base_url, variations)
+    document = description(version, base_url)
     text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text.encode()
 
 
-def description(version: Version, base_url: str, variations: Variations) -> dict[str, Any]:
+def description(version: Version, base_url: str) -> dict[str, Any]:
     """Returns the OpenAPI document of a version at a tenant's address."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in version.endpoints:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, version, variations)
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, version)
     return {
         "openapi": "3.1.0",
         "info": {"title": version.title, "version": version.name, "description": version.doc},
@@ -67,8 +73,8 @@ def _at(base_url: str, node: Any) -> Any:
     return node.replace("{base_url}", base_url) if isinstance(node, str) else node
 
 
-def _operation(endpoint: Endpoint, version: Version, variations: Variations) -> dict[str, Any]:
-    operation: dict[str, Any] = {"summary": endpoint.summary, "operationId": endpoint.handler.__name__}
+def _operation(endpoint: Endpoint, version: Version) -> dict[str, Any]:
+    operation: dict[str, Any] = {"summary": endpoint.summary}
     if endpoint.doc:
         operation["description"] = endpoint.doc
     if endpoint.public:
@@ -81,7 +87,7 @@ def _operation(endpoint: Endpoint, version: Version, variations: Variations) -> 
         schema = {"$ref": f"#/components/schemas/{endpoint.payload}"}
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     operation["responses"] = {
-        **_successes(endpoint, variations),
+        str(endpoint.status): _success(endpoint),
         **{str(status): _refusal(status) for status in sorted(_refusals(endpoint))},
     }
     return operation
@@ -99,7 +105,9 @@ def _refusals(endpoint: Endpoint) -> set[int]:
         statuses.add(401)
     if endpoint.scope:
         statuses.add(403)
-    return statuses | ({400, 422} if endpoint.payload else set())
+    if endpoint.payload:
+        statuses |= {400, 404, 422}
+    return statuses | ({404} if "{id}" in endpoint.path else set())
 
 
 def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
@@ -114,23 +122,11 @@ def _query_parameter(parameter: Parameter) -> dict[str, Any]:
     return described | ({"deprecated": True} if parameter.deprecated else {})
 
 
-def _successes(endpoint: Endpoint, variations: Variations) -> dict[str, Any]:
-    """Returns the success responses by status; variations change those of creates and deletes."""
-    success = _success(endpoint)
-    if endpoint.success.status is not None:
-        return {str(endpoint.success.status): success}
-    if endpoint.method == "DELETE" and variations.deleted_answer != "object":
-        return {"200" if variations.deleted_answer == "empty" else "204": {"description": success["description"]}}
-    if endpoint.method == "POST" and variations.created_status == "created":
-        return {"200": success, "201": success}
-    return {"200": success}
-
-
 def _success(endpoint: Endpoint) -> dict[str, Any]:
-    answer = endpoint.success
-    schema = {"$ref": f"#/components/schemas/{answer.schema}"} if answer.schema else {}
-    headers = {name: {"description": doc, "schema": {"type": "string"}} for name, doc in answer.headers.items()}
-    described: dict[str, Any] = {"description": answer.doc, "content": {answer.media_type: {"schema": schema}}}
+    schema = {"$ref": f"#/components/schemas/{endpoint.answer}"} if endpoint.answer else {}
+    names = {**(_LIST_HEADERS if endpoint.action == "list" else {}), **(_DEPRECATION if endpoint.deprecated else {})}
+    headers = {name: {"description": doc, "schema": {"type": "string"}} for name, doc in names.items()}
+    described: dict[str, Any] = {"description": "Success", "content": {endpoint.media_type: {"schema": schema}}}
     return described | ({"headers": headers} if headers else {})
 
 

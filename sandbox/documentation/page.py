@@ -28,8 +28,7 @@ def respond(request: Request, tenant: Tenant, versions: Iterable[Version]) -> Re
     if request.method not in {"GET", "HEAD"}:
         raise method_not_allowed(request.method, ("GET", "HEAD"))
     base_url = tenant.base_url(request.host_url)
-    variations = tenant.settings.variations
-    described = {each.name: description(each, base_url, variations) for each in versions}
+    described = {each.name: description(each, base_url) for each in versions}
     style, script = _file("page.css"), _file("page.js")
     parts = {
         "tenant": escape(tenant.name),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from werkzeug.wrappers import Response
 
 from sandbox.documentation.openapi import swagger_yaml
-from sandbox.endpoints import Call, Endpoint, SuccessResponse
+from sandbox.endpoints import Call, Endpoint
 from sandbox.errors import route_not_found
 
 _MEDIA_TYPE = "application/yaml"
@@ -15,16 +15,9 @@ def describe(call: Call) -> Response:
     """Returns ``swagger.yaml``; 404 where a version has none."""
     if call.version.described is None:
         raise route_not_found(call.request.path)
-    return Response(swagger_yaml(call.version, call.base_url, call.settings.variations), content_type=_MEDIA_TYPE)
+    return Response(swagger_yaml(call.version, call.base_url), content_type=_MEDIA_TYPE)
 
 
-ENDPOINTS = (
-    Endpoint(
-        method="GET",
-        path="/swagger.yaml",
-        summary="This description",
-        handler=describe,
-        success=SuccessResponse("An OpenAPI document", media_type=_MEDIA_TYPE),
-        public=True,
-    ),
+ENDPOINT = Endpoint(
+    "GET", "/swagger.yaml", "This description", describe, answer="", media_type=_MEDIA_TYPE, public=True
 )

@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any
 
 from sandbox.both_versions.payloads import payload_problem
+from sandbox.both_versions.resources import Resource
 from sandbox.both_versions.schemas import ID, INTEGER, TEXT_OR_NULL, array, payload_object, response_object
 from sandbox.endpoints import Schema
 from sandbox.state.records import REFERENCES
 from sandbox.v3 import V3
-from sandbox.v3.resources import Resource
 from sandbox.validation import one_of
 
 Names = Mapping[int, str]
@@ -162,7 +162,7 @@ def sources(resource: Resource) -> Mapping[str, Source]:
     """Returns the sandbox's own fields of a resource by name."""
     create = V3.schemas[f"{resource.name}Create"]
     shown, created, changed = (
-        V3.schemas[name]["properties"] for name in (resource.name, f"{resource.name}Create", resource.change_schema)
+        V3.schemas[f"{resource.name}{ending}"]["properties"] for ending in ("", "Create", "Change")
     )
     return {
         name: Source(

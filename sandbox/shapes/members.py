@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from werkzeug.wrappers import Response
 
-from sandbox.both_versions.listing import LIST_HEADERS, PAGING, list_response
-from sandbox.both_versions.paging import requested_page
+from sandbox.both_versions.paging import PAGING, requested_page
+from sandbox.both_versions.resources import list_response
 from sandbox.both_versions.schemas import ID, INTEGER, page_of, payload_object, response_object
-from sandbox.endpoints import TEXT, Call, Endpoint, SuccessResponse
-from sandbox.errors import record_not_found
+from sandbox.endpoints import TEXT, Call, Endpoint
 from sandbox.responses import json_response
-from sandbox.state.records import MissingReference
 
 SCHEMAS = {
     "CollectionMember": response_object({"id": INTEGER, "title": TEXT}),
@@ -21,10 +19,8 @@ SCHEMAS = {
 
 def list_members(call: Call) -> Response:
     """Answers a page of the publications of a collection, in its own order."""
-    collection = call.tenant.records["collections"].get(call.number or 0)
-    if collection is None:
-        raise record_not_found()
-    page, numbers = requested_page(call.request, call.settings.variations), collection["publication_ids"]
+    numbers = call.tenant.records["collections"].get(call.number)["publication_ids"]
+    page = requested_page(call.request, call.settings.variations)
     shown = numbers[page.offset : page.offset + page.size]
     titles = call.tenant.publications.titles(shown)
     return list_response(call, page, [{"id": number, "title": titles[number]} for number in shown], len(numbers))
@@ -33,13 +29,8 @@ def list_members(call: Call) -> Response:
 def add_member(call: Call) -> Response:
     """Adds a publication to the end of a collection, also one that it has."""
     collections, number = call.tenant.records["collections"], call.payload["publication_id"]
-    collection = collections.get(call.number or 0)
-    if collection is None:
-        raise record_not_found()
-    try:
-        collections.change(collection["id"], {"publication_ids": [*collection["publication_ids"], number]})
-    except MissingReference:
-        raise record_not_found() from None
+    before = collections.get(call.number)["publication_ids"]
+    collections.change(call.number, {"publication_ids": [*before, number]})
     return json_response({"id": number, "title": call.tenant.publications.titles([number])[number]})
 
 
@@ -49,9 +40,9 @@ LISTING = Endpoint(
     summary="List the publications of a collection",
     handler=list_members,
     parameters=PAGING,
-    success=SuccessResponse("A page", "CollectionMemberList", LIST_HEADERS),
-    refusals=(404,),
+    answer="CollectionMemberList",
     scope="library:read",
+    action="list",
 )
 
 ADDITION = Endpoint(
@@ -60,7 +51,6 @@ ADDITION = Endpoint(
     summary="Add a publication to a collection",
     handler=add_member,
     payload="CollectionMemberCreate",
-    success=SuccessResponse("The publication", "CollectionMember"),
-    refusals=(404,),
+    answer="CollectionMember",
     scope="library:write",
 )

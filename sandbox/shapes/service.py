@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from sandbox.both_versions.payloads import schema_problem
+from sandbox.both_versions.resources import Resource
 from sandbox.endpoints import Endpoint, Router, Schema, Version
 from sandbox.errors import ApiError, unprocessable
 from sandbox.shapes.fields import Field, sources
@@ -17,7 +18,6 @@ from sandbox.shapes.members import ADDITION, LISTING, SCHEMAS
 from sandbox.shapes.shape import Merge, Shape
 from sandbox.v2 import V2
 from sandbox.v3 import RESOURCES, V3
-from sandbox.v3.resources import Resource
 from sandbox.validation import nested_object, with_changes
 
 
@@ -144,7 +144,7 @@ def _with_lies(
         if name not in RESOURCES or not isinstance(told, dict):
             raise unprocessable(f"shapes.description.lies: {name} is unknown, or has no fields")
         resource, wrapped = RESOURCES[name], shapes[name].wrapped if name in shapes else ""
-        payloads = [lying[f"{resource.name}Create"], lying[resource.change_schema]]
+        payloads = [lying[f"{resource.name}Create"], lying[f"{resource.name}Change"]]
         described = [lying[resource.name], *(each["properties"][wrapped] if wrapped else each for each in payloads)]
         for field, lie in told.items():
             for schema in [each for each in described if field in each["properties"]] or described:

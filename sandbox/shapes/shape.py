@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sandbox.both_versions.resources import Resource
 from sandbox.both_versions.schemas import ID, INTEGER, page_of, payload_object, response_object
 from sandbox.endpoints import Endpoint, Schema
 from sandbox.errors import unprocessable
 from sandbox.shapes.fields import Field, Names, accepts_null, sources
 from sandbox.state.records import EXTRA, Document
 from sandbox.tenants import Tenant
-from sandbox.v3.resources import Resource
 from sandbox.validation import one_of
 
 # Python writes JSON of more levels in some places and not in others
@@ -56,7 +56,7 @@ class Shape:
             name: response_object({"id": INTEGER, **shown}),
             f"{name}List": page_of(name),
             f"{name}Create": self._wrapped(payload_object(dict(self._sent_schemas(new=True)), required=required)),
-            self.resource.change_schema: self._wrapped(payload_object(dict(self._sent_schemas(new=False)))),
+            f"{name}Change": self._wrapped(payload_object(dict(self._sent_schemas(new=False)))),
         }
         if self.answer == "id":
             schemas[f"{name}Id"] = response_object({"id": INTEGER})
@@ -74,15 +74,15 @@ class Shape:
 
     def endpoint(self, usual: Endpoint) -> Endpoint:
         """Returns an endpoint of version 3 in this shape."""
-        name, success = self.resource.name, usual.success
+        name = self.resource.name
         if usual.action == "merge" and self.merge is not None:
             path = self.merge.path or usual.path
             return replace(usual, method=self.merge.method, path=path, payload=f"{name}Merge")
         if usual.action in {"create", "change"}:
-            status = self.status if usual.action == "create" else None
-            schema = f"{name}Id" if self.answer == "id" else success.schema
-            method = self.verb if usual.action == "change" else usual.method
-            return replace(usual, method=method, success=replace(success, schema=schema, status=status))
+            usual = replace(usual, answer=f"{name}Id") if self.answer == "id" else usual
+            if usual.action == "change":
+                return replace(usual, method=self.verb)
+            return replace(usual, status=self.status or usual.status)
         return usual
 
     def sent(self, action: str, payload: Mapping[str, Any], dropped: str) -> Document:

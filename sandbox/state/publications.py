@@ -9,14 +9,15 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
+from sandbox.errors import ApiError, record_not_found
 from sandbox.state.author_authorities import make_authorities
 from sandbox.state.database import Database
 from sandbox.state.records import (
     Document,
     DocumentPage,
-    MissingReference,
     Records,
     add_records,
     has_record,
@@ -47,18 +48,16 @@ class Publications(Records):
         *,
         authorities: str,
         skip_missing: bool,
-    ) -> Document | None:
-        """Creates a publication, or changes the one with this id; returns None if there is none.
+    ) -> Document:
+        """Creates a publication, or changes the one with this id.
 
         ``change`` gets the document, of a new one with empty fields, and returns it as it shall be. There a category has an id or a name,
         which is found or created; an asset without an id is new, and one that is left out is deleted. ``skip_missing``: an unknown
-        category or organization is left out; otherwise it is a ``MissingReference``, as an unknown contributor always is.
+        category or organization is left out; otherwise it is 404, as an unknown contributor always is.
         ``authorities``: how authorities are made of its authors.
         """
         with self._database.write() as connection:
             before = new_publication() if number is None else self._load(connection, number)
-            if before is None:
-                return None
             changed = change(before)
             written = self._write(connection, before, changed, skip_missing=skip_missing)
             make_authorities(connection, self._tenant, changed["authors"], authorities)
@@ -72,7 +71,8 @@ class Publications(Records):
             new = [new_publication(title=f"Added {each}") for each in range(1, add + 1)]
             add_publications(connection, self._tenant, new)
             for number in change:
-                if stored := self._load(connection, number):
+                with suppress(ApiError):
+                    stored = self._load(connection, number)
                     self._write(connection, stored, {**stored, "title": f"Changed {number}"})
 
     def titles(self, numbers: Iterable[int]) -> dict[int, str]:
@@ -162,7 +162,7 @@ class _Categories:
         self._ids = {name: number for number, name in self._names.items()}
 
     def stored(self, document: Document) -> Document:
-        """Returns the document as it is stored, or raises ``MissingReference``."""
+        """Returns the document as it is stored, or raises 404."""
         referred = {
             field: self._referred(field, resource, document[field] and document[field]["id"])
             for field, resource in _NAMED.items()
@@ -191,14 +191,14 @@ class _Categories:
             return number
         if self._skip_missing:
             return None
-        raise MissingReference(f"categories {number}")
+        raise record_not_found()
 
     def _referred(self, field: str, resource: str, number: int | None) -> int | None:
         if number is None or has_record(self._connection, self._tenant, resource, number):
             return number
         if self._skip_missing and field == "organization":
             return None
-        raise MissingReference(f"{field} {number}")
+        raise record_not_found()
 
 
 def _index(

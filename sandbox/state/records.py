@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox.errors import record_not_found, unprocessable
 from sandbox.state.database import Database
 from sandbox.state.tenants import next_ids
 
@@ -31,14 +33,6 @@ REFERENCES: Mapping[str, Mapping[str, str]] = {
     "assets": {"publication_id": "publications"},
 }
 """Resource → its fields with ids of another resource."""
-
-
-class MissingReference(LookupError):  # noqa: N818  # the name says what is wrong
-    """A document has the id of a record that the tenant does not have."""
-
-
-class DuplicateValue(ValueError):  # noqa: N818  # the name says what is wrong
-    """Another record has this value, which has to be unique."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,54 +57,44 @@ class Records:
         values = [each for name, value in filters.items() for each in (f"$.{name}", value)]
         return self._select([has_value] * len(filters), values, limit=limit, offset=offset, descending=descending)
 
-    def get(self, number: int) -> Document | None:
-        """Returns the record with this id."""
+    def get(self, number: int) -> Document:
+        """Returns the record with this id; here and below, 404 if there is none."""
         with self._database.read() as connection:
             return self._load(connection, number)
 
     def create(self, document: Document) -> Document:
-        """Creates a record. Raises ``MissingReference`` or ``DuplicateValue``."""
-        with self._database.write() as connection:
+        """Creates a record. 404 for an unknown id, 422 for the address of another user."""
+        with self._database.write() as connection, _unique():
             self._check(connection, document)
-            try:
-                (number,) = add_records(connection, self._tenant, self._resource, [document])
-            except sqlite3.IntegrityError as error:
-                raise DuplicateValue(str(error)) from None
+            (number,) = add_records(connection, self._tenant, self._resource, [document])
             return {"id": number, **document}
 
-    def change(self, number: int, values: Document) -> Document | None:
-        """Changes fields of a record; returns None if there is none. Raises ``MissingReference`` or ``DuplicateValue``.
-
-        Values of ``extra`` that are not among the new ones stay.
-        """
-        with self._database.write() as connection:
+    def change(self, number: int, values: Document) -> Document:
+        """Changes fields of a record, as in a create. Values of ``extra`` that are not among the new ones stay."""
+        with self._database.write() as connection, _unique():
             stored = self._load(connection, number)
-            if stored is None:
-                return None
             self._check(connection, values)
             if EXTRA in values:
                 values = {**values, EXTRA: {**stored.get(EXTRA, {}), **values[EXTRA]}}
-            try:
-                store_record(connection, self._tenant, self._resource, {**stored, **values})
-            except sqlite3.IntegrityError as error:
-                raise DuplicateValue(str(error)) from None
+            store_record(connection, self._tenant, self._resource, {**stored, **values})
             return {**stored, **values}
 
-    def remove(self, number: int) -> bool:
-        """Deletes the record with this id; returns whether there was one."""
+    def remove(self, number: int) -> None:
+        """Deletes the record with this id."""
         with self._database.write() as connection:
-            return remove_record(connection, self._tenant, self._resource, number)
+            if not remove_record(connection, self._tenant, self._resource, number):
+                raise record_not_found()
 
-    def merge(self, number: int, into: int) -> Document | None:
-        """Merges a record into another and returns that; None if one is missing. A merge into itself changes nothing.
+    def merge(self, number: int, into: int) -> Document:
+        """Merges a record into another and returns that. A merge into itself changes nothing.
 
         The hard copies of a location move to the other one. The names of an authority become variants of the other one, which then
         is that of the same authors.
         """
         with self._database.write() as connection:
             merged, target = self._load(connection, number), self._load(connection, into)
-            if merged is None or target is None or number == into:
-                return target if merged else None
+            if number == into:
+                return target
             if self._resource == "locations":
                 connection.execute(
                     "UPDATE records SET document = json_set(document, '$.location_id', ?) "
@@ -144,20 +128,30 @@ class Records:
         """Returns documents as they are read."""
         return documents
 
-    def _load(self, connection: sqlite3.Connection, number: int) -> Document | None:
+    def _load(self, connection: sqlite3.Connection, number: int) -> Document:
         row = connection.execute(
             "SELECT id, document FROM records WHERE tenant = ? AND resource = ? AND id = ?",
             (self._tenant, self._resource, min(number, _LARGEST_ID)),
         ).fetchone()
-        return self._complete(connection, [_document(row)])[0] if row else None
+        if row is None:
+            raise record_not_found()
+        return self._complete(connection, [_document(row)])[0]
 
     def _check(self, connection: sqlite3.Connection, values: Document) -> None:
-        """Raises ``MissingReference`` for an unknown id."""
         for name, resource in REFERENCES[self._resource].items():
             referenced = values.get(name)
             for number in referenced if isinstance(referenced, list) else [referenced]:
                 if number is not None and not has_record(connection, self._tenant, resource, number):
-                    raise MissingReference(f"{name} {number}")
+                    raise record_not_found()
+
+
+@contextmanager
+def _unique() -> Iterator[None]:
+    """Only the addresses of users have to be unique."""
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise unprocessable("email: another user has this address") from None
 
 
 def add_records(connection: sqlite3.Connection, tenant: int, resource: str, documents: Sequence[Document]) -> range:

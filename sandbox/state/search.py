@@ -16,14 +16,13 @@ _NEVER: Condition = ("0", ())
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """All criteria have to match. ``partial``: an identifier may be a part of the stored one."""
+    """All criteria have to match."""
 
     identifiers: Mapping[str, str] = field(default_factory=dict)
     author: str = ""
     category: str = ""
     year: str = ""
     text: str = ""
-    partial: bool = False
 
 
 def fold(value: str) -> str:
@@ -39,7 +38,7 @@ def where(criteria: Criteria) -> tuple[list[str], list[object]]:
 
 def _conditions(criteria: Criteria) -> Iterator[Condition]:
     for kind, value in criteria.identifiers.items():
-        yield _term(kind, value, partial=criteria.partial)
+        yield _term(kind, value)
     if criteria.category:
         yield _term("category", criteria.category)
     if criteria.year:
@@ -50,10 +49,9 @@ def _conditions(criteria: Criteria) -> Iterator[Condition]:
         yield _words(criteria.text)
 
 
-def _term(kind: str, text: str, *, partial: bool = False) -> Condition:
+def _term(kind: str, text: str) -> Condition:
     """The condition of an identifier, or of a category's name."""
-    comparison = "instr(folded, ?) > 0" if partial else "folded = ?"
-    return f"key IN (SELECT publication FROM terms WHERE kind = ? AND {comparison})", (kind, fold(text))
+    return "key IN (SELECT publication FROM terms WHERE kind = ? AND folded = ?)", (kind, fold(text))
 
 
 def _year(year: str) -> Condition:

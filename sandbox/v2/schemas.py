@@ -22,8 +22,7 @@ from sandbox.both_versions.schemas import (
     response_object,
 )
 from sandbox.endpoints import Schema
-from sandbox.v2.destroy_markers import DESTROY_MARKER
-from sandbox.v2.render import FLAT_IDENTIFIERS
+from sandbox.v2.publications import DESTROY_MARKER, FLAT_IDENTIFIERS
 
 _ASSET_TEXTS = {"name": TEXT_OR_NULL, "content_type": TEXT_OR_NULL}
 _ASSETS = {
@@ -76,5 +75,5 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "PublicationList": page_of("Publication"),
     "PublicationCreate": payload_object(_PAYLOAD_FIELDS),
-    "PublicationUpdate": payload_object(_PAYLOAD_FIELDS),
+    "PublicationChange": payload_object(_PAYLOAD_FIELDS),
 }

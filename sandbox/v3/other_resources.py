@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from werkzeug.wrappers import Response
 
+from sandbox.both_versions.resources import MERGE, Resource
 from sandbox.both_versions.schemas import DATE_OR_NULL, ID, TEXT_OR_NULL, array
-from sandbox.endpoints import TEXT, Call, Endpoint, Schema, SuccessResponse
-from sandbox.v3.resources import MERGE, Resource
+from sandbox.endpoints import TEXT, Call, Endpoint, Schema
 
 _NAME: Schema = {"type": "string", "minLength": 1}
 _ID_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 1}
@@ -20,6 +20,7 @@ _HARD_COPIES = Resource(
     name="HardCopy",
     noun="hard copy",
     path="/hard_copies",
+    actions=("list", "create", "change", "delete"),
     fields={
         "publication_id": ID,
         "location_id": _ID_OR_NULL,
@@ -39,10 +40,12 @@ _LOCATIONS = Resource(
     name="Location",
     noun="location",
     path="/hard_copies/locations",
+    actions=("list", "change", "merge"),
     fields={"name": _NAME, "note": TEXT_OR_NULL},
     required=("name",),
     defaults={"name": "Unnamed"},
     filters={"name": "name"},
+    docs={"merge": "Its hard copies move to the other location."},
 )
 
 _AUTHORITIES = Resource(
@@ -50,10 +53,14 @@ _AUTHORITIES = Resource(
     name="Authority",
     noun="authority",
     path="/authorities",
+    actions=("list", "create", "change", "merge"),
     fields={"name": _NAME, "kind": {"type": "string", "enum": list(_KINDS)}, "variants": array(TEXT)},
     required=("name", "kind"),
     defaults={"name": "Unnamed", "kind": _KINDS[0], "variants": []},
     filters={"name": "name", "kind": "kind"},
+    docs={
+        "merge": "Its name and variants become variants of the other authority. Publications stay unchanged.",
+    },
 )
 
 _COLLECTIONS = Resource(
@@ -61,6 +68,7 @@ _COLLECTIONS = Resource(
     name="Collection",
     noun="collection",
     path="/collections",
+    actions=("list", "create", "change", "delete"),
     fields={"name": _NAME, "description": TEXT_OR_NULL, "publication_ids": array(ID)},
     required=("name",),
     defaults={"name": "Unnamed", "publication_ids": []},
@@ -72,6 +80,7 @@ _TASKS = Resource(
     name="Task",
     noun="task",
     path="/tasks",
+    actions=("list", "create", "change"),
     read="tasks:read",
     write="tasks:write",
     fields={
@@ -91,46 +100,25 @@ _TASKS = Resource(
 def complete_task(call: Call) -> Response:
     """Stores when a task was completed; a second call changes nothing."""
     tasks = _TASKS.records(call)
-    task = tasks.get(call.number or 0)
-    if task is not None and task["completed_at"] is None:
+    task = tasks.get(call.number)
+    if task["completed_at"] is None:
         now = datetime.fromtimestamp(int(call.tenant.clock.now()), UTC)
         task = tasks.change(task["id"], {"completed_at": f"{now:%Y-%m-%dT%H:%M:%SZ}"})
     return _TASKS.answer(task, call)
 
 
 _COMPLETION = Endpoint(
-    method="PATCH",
-    path="/tasks/{id}/complete",
-    summary="Complete a task",
-    handler=complete_task,
-    success=SuccessResponse("The completed task", "Task"),
-    refusals=(404,),
+    "PATCH",
+    "/tasks/{id}/complete",
+    "Complete a task",
+    complete_task,
+    answer="Task",
     scope="tasks:write",
     resource="tasks",
 )
 
 RESOURCES = (_HARD_COPIES, _LOCATIONS, _AUTHORITIES, _COLLECTIONS, _TASKS)
 
-ENDPOINTS = (
-    _HARD_COPIES.listing(),
-    _HARD_COPIES.creation(),
-    _HARD_COPIES.change(),
-    _HARD_COPIES.deletion(),
-    _LOCATIONS.listing(),
-    _LOCATIONS.change(),
-    _LOCATIONS.merging("Its hard copies move to the other location."),
-    _AUTHORITIES.listing(),
-    _AUTHORITIES.creation(),
-    _AUTHORITIES.change(),
-    _AUTHORITIES.merging("Its name and variants become variants of the other authority. Publications stay unchanged."),
-    _COLLECTIONS.listing(),
-    _COLLECTIONS.creation(),
-    _COLLECTIONS.change(),
-    _COLLECTIONS.deletion(),
-    _TASKS.listing(),
-    _TASKS.creation(),
-    _TASKS.change(),
-    _COMPLETION,
-)
+ENDPOINTS = (*(endpoint for each in RESOURCES for endpoint in each.endpoints()), _COMPLETION)
 
 SCHEMAS = MERGE | {name: schema for each in RESOURCES for name, schema in each.schemas().items()}

@@ -65,5 +65,5 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "PublicationList": page_of("Publication"),
     "PublicationCreate": payload_object(_PAYLOAD_FIELDS),
-    "PublicationUpdate": payload_object(_PAYLOAD_FIELDS),
+    "PublicationChange": payload_object(_PAYLOAD_FIELDS),
 }
