@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cli.output import Output, json_text
+from cli.output import json_text, write
 from pipelines.errors import BookferryError, ConfigurationError
 from pipelines.records.spreadsheets import safe_cell
 from pipelines.report.workbook import Cell, columns_for, open_workbook
@@ -34,35 +34,35 @@ BYTE_ORDER_MARK = "\ufeff"
 """Without it Excel does not recognise UTF-8."""
 
 
-def write_json(
-    output: Output, columns: Sequence[str], batches: Iterator[Rows], *, not_read: Mapping[str, Sequence[str]]
+def write_rows_as_json(
+    columns: Sequence[str], batches: Iterator[Rows], *, not_read: Mapping[str, Sequence[str]]
 ) -> BookferryError | None:
     """Write one JSON document with a line for each row. An error ends the document with the key `error`, and is returned.
 
     `not_read`: table → tenants whose newest snapshot lacks it.
     """
     first = next(batches, ())  # an error before the first row is raised: nothing has been written yet
-    output.write(f'{{\n  "columns": {json_text(columns)},\n  "rows": [')
-    count, failure = _write_rows(output, columns, first, 0), None
+    write(f'{{\n  "columns": {json_text(columns)},\n  "rows": [')
+    count, failure = _write_rows(columns, first, 0), None
     try:
         for rows in batches:
-            count = _write_rows(output, columns, rows, count)
+            count = _write_rows(columns, rows, count)
     except BookferryError as error:
         failure = error
-    output.write("\n  ]" if count else "]")
+    write("\n  ]" if count else "]")
     ends = {
         "count": count,
         **({"not_read": not_read} if not_read else {}),
         **({"error": str(failure), "exit_status": int(failure.exit_status)} if failure else {}),
     }
-    output.write("".join(f',\n  "{name}": {json_text(value)}' for name, value in ends.items()) + "\n}\n")
+    write("".join(f',\n  "{name}": {json_text(value)}' for name, value in ends.items()) + "\n}\n")
     return failure
 
 
-def _write_rows(output: Output, columns: Sequence[str], rows: Rows, before: int) -> int:
+def _write_rows(columns: Sequence[str], rows: Rows, before: int) -> int:
     lines = [json_text(dict(zip(columns, row, strict=True))) for row in rows]
     if lines:
-        output.write(("," if before else "") + ",".join(f"\n    {line}" for line in lines))
+        write(("," if before else "") + ",".join(f"\n    {line}" for line in lines))
     return before + len(lines)
 
 

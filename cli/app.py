@@ -10,11 +10,11 @@ from cli.commands.analysis import query, tables
 from cli.commands.application import Application, Group
 from cli.commands.backups import backup, describe, doctor, nightly, report, stage, status
 from cli.commands.migration import drill, migrate, restore
-from cli.commands.options import CONFIG_HELP, JSON_HELP
 from cli.commands.sign_in import login, whoami
 from cli.commands.snapshots import snapshots
 from cli.commands.start import demo, init, sandbox, ui
 from cli.commands.state import state
+from cli.options import CONFIG_HELP, JSON_HELP
 from pipelines.version import VERSION
 
 _COMMANDS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
-from rich.console import Console
+from rich.console import RenderableType
 
 from cli.boundary import message_of
 from cli.notify import notifying
-from cli.output import Output, print_verdict, print_warning
+from cli.options import names_in
+from cli.output import Answer, say, verdict, warning
 from cli.progress import ProgressDisplay
-from cli.snapshots import print_failed_files
-from cli.stage import load_document, print_load, print_registration
+from cli.snapshots import failed_files
+from cli.stage import load_document, load_lines, registration_line
 from cli.tell_dagster import tell_dagster
 from pipelines.backup.flow import Backup, checked_resources
 from pipelines.errors import ExitStatus, StorageError
@@ -36,8 +37,6 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from assets_defs.events import Result
 
 NAMED = 3
@@ -53,24 +52,22 @@ class MadeBackup:
     """By the names of `Backup.follow_ups`: each result, or the error that there was instead."""
 
 
-def backup_tenant(
-    settings: Settings, tenant: str, resources: list[str], output: Output, *, with_files: bool = True
-) -> ExitStatus:
-    """Back up one tenant and print the result."""
-    checked_resources(settings.tenant(tenant), resources)
-    with notifying(settings, "backup", tenant, output) as run:
+def backup_tenant(settings: Settings, tenant: str, *, resources: str = "", no_files: bool = False) -> Answer:
+    """Back up one tenant. What the service announces anew is said on stderr: it must reach a person whose job keeps only the document."""
+    asked = names_in(resources)
+    checked_resources(settings.tenant(tenant), asked)
+    with notifying(settings, "backup", tenant) as run:
         with ProgressDisplay() as display:
-            made = make_backup(settings, tenant, display, asked=resources, with_files=with_files)
+            made = make_backup(settings, tenant, display, asked=asked, with_files=not no_files)
         snapshot = made.snapshot
         run.ending = Ending.of_backup(snapshot)
     page = report_address(open_data(settings), snapshot)
     if isinstance(failed := made.follow_ups.get("report"), Exception):
-        output.say(f"! The report could not be made: {redact(message_of(failed))}")
-    if output.as_json:  # what is new must reach a person whose job keeps only the document
-        for note in snapshot.manifest.news:
-            output.say(f"! {note}")
-    output.result(_document(settings, made, page), lambda console: _print(console, made, page))
-    return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
+        say(f"! The report could not be made: {redact(message_of(failed))}")
+    for note in snapshot.manifest.news:
+        say(f"! {note}")
+    status = ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
+    return Answer(_document(settings, made, page), _lines(made, page), status)
 
 
 def make_backup(
@@ -186,21 +183,21 @@ _FACTS = (
 """What the document has of the manifest."""
 
 
-def _print(console: Console, made: MadeBackup, page: str | None) -> None:
-    """Print what was staged, problems and notes, files, report and counts; the verdict is the last line."""
+def _lines(made: MadeBackup, page: str | None) -> Iterator[RenderableType]:
+    """What was staged, problems and notes, files, report and counts; the verdict is the last line."""
     snapshot, manifest = made.snapshot, made.snapshot.manifest
     for load in made.follow_ups.get("postgres", []):
-        print_load(console, load)
+        yield from load_lines(load)
     for registration in made.follow_ups.get("iceberg", []):
-        print_registration(console, registration)
-    for problem in (*manifest.problems, *manifest.notes):
-        print_warning(console, problem)
-    print_failed_files(console, manifest.files)
+        yield registration_line(registration)
+    said = manifest.news
+    yield from (warning(text) for text in (*manifest.problems, *manifest.notes) if text not in said)
+    yield from failed_files(manifest.files)
     if manifest.files.kept:
-        console.print(_stored(manifest.files))
+        yield _stored(manifest.files)
     if page:
-        console.print(f"Report for librarians: {page}")
-    console.print(snapshot.address)
+        yield f"Report for librarians: {page}"
+    yield snapshot.address
     what = ", ".join(starmap(records_in_words, snapshot.counts.items()))
     if manifest.unreadable:
         what += f"; not readable: {', '.join(map(plural, manifest.unreadable))}"
@@ -211,7 +208,7 @@ def _print(console: Console, made: MadeBackup, page: str | None) -> None:
         what += "; without a report"
     what += f"; {counted(manifest.requests, 'request')}, {duration(manifest.seconds)}. Snapshot {snapshot.name}"
     if manifest.complete:
-        print_verdict(console, "Complete:", f"{what}.")
+        yield verdict("Complete:", f"{what}.")
     else:
-        verdict = f"{what} is stored, but not proved complete; the newest complete one stays current."
-        print_verdict(console, "PARTIAL:", verdict, good=False)
+        what += " is stored, but not proved complete; the newest complete one stays current."
+        yield verdict("PARTIAL:", what, good=False)

@@ -1,9 +1,10 @@
-"""The only place where an error becomes a message and an exit status. Without an error, a command returns its status."""
+"""The only place where a command is called, its answer printed, and an error made a message and an exit status."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import logging
 import os
 import select
@@ -18,7 +19,8 @@ import typer
 from rich.text import Text
 
 from cli.command_lines import one_call, with_command_lines
-from cli.output import Output, plain_console, print_warning, visible
+from cli.options import COMMON_OPTIONS, settings_of
+from cli.output import Answer, plain_console, print_answer, visible, warning, write_json
 from cli.stop_signals import StopRequest, stops_delivered
 from pipelines.errors import BookferryError, ExitStatus, StorageError
 from pipelines.service.redaction import redact
@@ -50,23 +52,41 @@ def after_answer(action: Callable[[], None]) -> None:
 _after_answer: list[Callable[[], None]] = []
 
 
-def command(module: str, stopped: str = STOPPED) -> Callable[[Callable[..., ExitStatus]], Callable[..., int]]:
-    """Returns a decorator for the function of a command, which returns its status. Reports its errors before Typer handles them.
+def command(
+    target: str,
+    opened: Callable[[str | None], Any] | None = settings_of,
+    stopped: str = STOPPED,
+) -> Callable[[Callable[..., None]], Callable[..., int]]:
+    """Returns a decorator for the declaration of a command: its options and its help. Every command has --config and --json besides.
 
-    `module`: what the function imports, which takes up to some seconds. It is imported first: a stop signal must not arrive in the middle
-    of that. `stopped`: what the command says when a person or a service manager stops it.
+    `target` is the function that answers, as `module:function`. It gets the options by their names and, as the first argument, the
+    settings, or what else `opened` makes of --config. Where that is None, the declaration has those of the two that the function wants.
+    The module takes up to some seconds to import. It is imported first: a stop signal must not arrive in the middle of that. `stopped`:
+    what the command says when a person or a service manager stops it. Errors are reported before Typer handles them.
     """
 
-    def decorate(function: Callable[..., ExitStatus]) -> Callable[..., int]:
-        @functools.wraps(function)
-        def run_command(*args: Any, **kwargs: Any) -> int:
+    def decorate(declaration: Callable[..., None]) -> Callable[..., int]:
+        module, _, name = target.partition(":")
+        declared = inspect.signature(declaration, eval_str=True)
+        common = [] if opened is None else COMMON_OPTIONS
+
+        @functools.wraps(declaration)
+        def run_command(**options: Any) -> int:
+            as_json = bool(options.get("json") if opened is None else options.pop("json"))
+
             def body() -> int:
-                importlib.import_module(module)
+                function = getattr(importlib.import_module(module), name)
                 with stops_delivered():
-                    return int(function(*args, **kwargs))
+                    first = [] if opened is None else [opened(options.pop("config"))]
+                    answer: Answer = function(*first, **options)
+                    print_answer(answer, as_json=as_json)
+                    return int(answer.status)
 
-            return _status_of(body, as_json=bool(kwargs.get("json")), stopped=stopped)
+            return _status_of(body, as_json=as_json, stopped=stopped)
 
+        parameters = [*declared.parameters.values(), *common]
+        run_command.__signature__ = declared.replace(parameters=parameters)  # type: ignore[attr-defined]  # for Typer
+        run_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run_command
 
     return decorate
@@ -84,7 +104,7 @@ class _WarningLines(logging.Handler):
         if message not in self._printed:
             self._printed.add(message)
             with suppress(OSError):  # nobody may read stderr any more
-                print_warning(plain_console(sys.stderr), message)
+                plain_console(sys.stderr).print(warning(message))
 
 
 @contextmanager
@@ -213,5 +233,5 @@ def fail(message: str, status: ExitStatus, *, as_json: bool) -> ExitStatus:
         plain_console(sys.stderr).print(Text.assemble(("error:", "bold red"), f" {message}"))
     if as_json:
         with suppress(StorageError, OSError):  # stdout itself may have failed
-            Output(as_json=True).write_json({"error": message, "exit_status": int(status)})
+            write_json({"error": message, "exit_status": int(status)})
     return status

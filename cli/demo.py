@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.text import Text
 
 from cli.backup import backup_tenant
 from cli.command_lines import command_line, remember_config
 from cli.migrate import apply_plan, make_plan, verify_plan
-from cli.output import Output, Part
-from cli.query import print_rows, run_sql
+from cli.output import Answer, print_answer, say
+from cli.query import rows_lines, run_sql
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import example
 from pipelines.file_access import restrict_new_files
@@ -74,15 +74,15 @@ MOST_PRINTED = 15
 """Rows of each result on the terminal."""
 
 
-def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatus:
+def run(*, folder: Path, backup_only: bool, json: bool) -> Answer:
     """Start a sandbox; run the commands of a backup and of a migration; stop the sandbox. The files stay in `folder`."""
     restrict_new_files(None)
     config = _own_config(folder)
     remember_config(str(config))
-    demonstration = _Demonstration(output)
+    demonstration = _Demonstration(as_json=json)
     with sandbox_process(_SANDBOX) as ready:
         tenant = ready["tenants"][TENANT]
-        output.say(
+        say(
             f"A local replacement of the service runs at {ready['url']} with {tenant['publications']:,} real publications in a library of\n"
             f"version 2, and an empty one of version 3. It grants {REQUESTS_PER_MINUTE:,} requests a minute for this demonstration; the\n"
             "real service grants about 60.\n"
@@ -91,36 +91,35 @@ def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatu
         os.environ["BOOKFERRY_DEMO_USER"], os.environ["BOOKFERRY_DEMO_PASSWORD"] = tenant["user"], tenant["password"]
         settings = load_settings(config)
         store_sign_in(settings, TARGET, ready, TARGET)
-        backup = demonstration.step(("backup", TENANT), lambda part: backup_tenant(settings, TENANT, [], part))
+        backup = demonstration.step(("backup", TENANT), partial(backup_tenant, settings, TENANT))
         document = {**backup, "config": str(config.absolute()), "answers": demonstration.ask(settings)}
         if not backup_only:
             document["migration"] = demonstration.migrate(settings)
+    return Answer(document, _next_steps(config), demonstration.status)
 
-    def render(console: Console) -> None:
-        console.print(f"\nThe libraries of the demonstration are gone. To explore what they left in {config.parent}/:")
-        for words in _NEXT_STEPS:
-            console.print(f"  {command_line(*words)}")
-        remember_config(None)
-        console.print(f"\nTo begin with a library of your own:\n  {command_line('init')}")
 
-    output.result(document, render)
-    return demonstration.status
+def _next_steps(config: Path) -> Iterator[str]:
+    yield f"\nThe libraries of the demonstration are gone. To explore what they left in {config.parent}/:"
+    for words in _NEXT_STEPS:
+        yield f"  {command_line(*words)}"
+    remember_config(None)
+    yield f"\nTo begin with a library of your own:\n  {command_line('init')}"
 
 
 class _Demonstration:
     """The commands so far, each printed as a person would type it, with what it says."""
 
-    def __init__(self, output: Output) -> None:
-        self._output = output
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
         self.status = ExitStatus.COMPLETE
 
-    def step(self, words: Sequence[str], command: Callable[[Output], ExitStatus]) -> Mapping[str, Any]:
+    def step(self, words: Sequence[str], command: Callable[[], Answer]) -> Mapping[str, Any]:
         """Run a command. Returns its document."""
-        part = Part(as_json=self._output.as_json)
         self._print_command(words)
-        status = command(part)
-        self.status = self.status or status
-        return part.document
+        answer = command()
+        self._print(answer.lines)
+        self.status = self.status or answer.status
+        return answer.document or {}
 
     def ask(self, settings: Settings) -> dict[str, list[dict[str, object]]]:
         """Run the queries. Returns name → rows."""
@@ -131,18 +130,19 @@ class _Demonstration:
                 columns, rows = run_sql(database, query.sql)
                 answers[name] = [dict(zip(columns, row, strict=True)) for row in rows]
                 self._print_command(("query", "--example", name))
-                part = Part(as_json=self._output.as_json)
-                part.result({}, partial(_print_answer, question=query.question, columns=columns, rows=rows))
+                self._print(
+                    [Text(query.question, "italic"), *rows_lines(columns, rows, MOST_PRINTED, "the command shows all")]
+                )
         return answers
 
     def migrate(self, settings: Settings) -> dict[str, Mapping[str, Any]]:
         """Plan, apply, verify; a second plan has nothing left to write. Returns the document of each step."""
         plan_words = ("migrate", "plan", TENANT, TARGET, "--newest")
-        plan = partial(make_plan, settings, TENANT, TARGET, fresh=False)
+        plan = partial(make_plan, settings, source=TENANT, target=TARGET, newest=True)
         steps = {"plan": self.step(plan_words, plan)}
         name = steps["plan"]["plan"]
-        steps["apply"] = self.step(("migrate", "apply", name), partial(apply_plan, settings, name))
-        verify = partial(verify_plan, settings, name, contents=True)
+        steps["apply"] = self.step(("migrate", "apply", name), partial(apply_plan, settings, plan=name))
+        verify = partial(verify_plan, settings, plan=name, contents=True)
         steps["verify"] = self.step(("migrate", "verify", name, "--contents"), verify)
         steps["second_plan"] = self.step(plan_words, plan)
         if steps["second_plan"]["requests"]:
@@ -150,14 +150,11 @@ class _Demonstration:
         return steps
 
     def _print_command(self, words: Sequence[str]) -> None:
-        if not self._output.as_json:
-            line = Text.assemble(("$ ", "green"), (command_line(*words), "bold"))
-            self._output.result({}, lambda console: console.print("", line, sep="\n"))
+        self._print(["", Text.assemble(("$ ", "green"), (command_line(*words), "bold"))])
 
-
-def _print_answer(console: Console, question: str, columns: list[str], rows: list[tuple[object, ...]]) -> None:
-    console.print(question, style="italic")
-    print_rows(console, columns, rows, MOST_PRINTED, remedy="the command shows all")
+    def _print(self, lines: Iterable[RenderableType]) -> None:
+        if not self._as_json:
+            print_answer(Answer(None, lines), as_json=False)
 
 
 def _own_config(folder: Path) -> Path:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from rich.console import Console
+from rich.console import RenderableType
 from rich.text import Text
 
-from cli.output import Output, print_table
+from cli.output import Answer, ReadableTable
 from cli.progress import say_wait
-from pipelines.doctor.described_fields import DescribedResource, describe, report
+from pipelines.doctor.described_fields import DescribedResource, describe, public_shapes
 from pipelines.doctor.look import Look
-from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
 from pipelines.inventory import default_resources
 from pipelines.settings.settings import Settings
@@ -23,15 +22,14 @@ from pipelines.store.durable import storage_errors, write_atomically
 _COLUMNS = ("field", "in the records", "in the description", "in Bookferry")
 
 
-def describe_tenant(settings: Settings, tenant: str, file: Path | None, output: Output) -> ExitStatus:
-    """Print what is known of the library's fields. `file`: of a report for an issue, without a value of any record."""
-    with Look(settings, tenant, on_wait=say_wait(output)) as look:
+def describe_tenant(settings: Settings, *, tenant: str, report: Path | None) -> Answer:
+    """What is known of the library's fields. `report`: a file for an issue, without a value of any record."""
+    with Look(settings, tenant, on_wait=say_wait) as look:
         resources = describe(look)
-        if file is not None:
-            with storage_errors(file):
-                write_atomically(file, msgspec.json.format(msgspec.json.encode(report(look, resources))))
-        output.result(_document(look, resources, file), lambda console: _print(console, look, resources, file))
-    return ExitStatus.COMPLETE
+        if report is not None:
+            with storage_errors(report):
+                write_atomically(report, msgspec.json.format(msgspec.json.encode(public_shapes(look, resources))))
+        return Answer(_document(look, resources, report), [*_lines(look, resources, report)])
 
 
 def _document(look: Look, resources: Sequence[DescribedResource], file: Path | None) -> dict[str, Any]:
@@ -62,25 +60,21 @@ def _document(look: Look, resources: Sequence[DescribedResource], file: Path | N
     }
 
 
-def _print(console: Console, look: Look, resources: Sequence[DescribedResource], file: Path | None) -> None:
+def _lines(look: Look, resources: Sequence[DescribedResource], file: Path | None) -> Iterator[RenderableType]:
     described = look.description
     if described.problem:
-        console.print(f"Description: {described.problem} What follows was learned from records alone.")
+        yield f"Description: {described.problem} What follows was learned from records alone."
     else:
-        console.print(f"Description: {described.address}, {counted(len(described.operations), 'operation')}.")
-    for remark in described.notes:
-        console.print(f"  {remark}")
+        yield f"Description: {described.address}, {counted(len(described.operations), 'operation')}."
+    yield from (f"  {remark}" for remark in described.notes)
     for each in resources:
-        console.print()
-        console.print(Text(each.resource, "bold"), Text(f" {_source(each, look.api)}", "dim"))
+        yield Text.assemble("\n", (each.resource, "bold"), (f"  {_source(each, look.api)}", "dim"))
         if rows := [*each.fields()]:
-            print_table(console, _COLUMNS, rows)
-    console.print()
-    console.print(
-        f"{counted(look.requests, 'request')}. `in Bookferry` says where a backup keeps a field; every field is in the raw table."
-    )
+            yield ReadableTable(_COLUMNS, rows)
+    requests = counted(look.requests, "request")
+    yield f"\n{requests}. `in Bookferry` says where a backup keeps a field; every field is in the raw table."
     if file is not None:
-        console.print(f"{file} has shapes and counts for an issue, and no value of a record.")
+        yield f"{file} has shapes and counts for an issue, and no value of a record."
 
 
 def _source(each: DescribedResource, api: str) -> str:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.text import Text
 
 from cli.command_lines import with_command_lines
 from cli.nightly_check import NIGHTLY
-from cli.output import Output, print_verdict
+from cli.options import settings_of
+from cli.output import Answer, verdict
 from cli.progress import say_wait
 from pipelines.doctor.checks import CHECKS
 from pipelines.doctor.examination import Examination, examine
 from pipelines.doctor.findings import CheckResult, CheckStatus, failed, problem, worst
 from pipelines.doctor.look import Look
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.file_access import restrict_new_files
 from pipelines.humanize import counted
 from pipelines.service.redaction import redact
-from pipelines.settings.loading import find_config, load_settings
 
 STYLES = {
     CheckStatus.OK: "green",
@@ -32,13 +30,12 @@ STYLES = {
 }
 
 
-def examine_tenants(config: str | None, tenant: str | None, output: Output) -> ExitStatus:
+def examine_tenants(config: str | None, *, tenant: str | None) -> Answer:
     """Examine one tenant or all. The status is 0 only if the nightly backup would work for each of them."""
     try:
-        settings = load_settings(find_config(Path(config) if config else None))
-        restrict_new_files(settings.group)
+        settings = settings_of(config)
     except ConfigurationError as error:
-        return _print_results([], [replace(failed(error), name="configuration")], output)
+        return _answer([], [replace(failed(error), name="configuration")])
     names = [tenant] if tenant is not None else list(settings.tenants)
     for name in names:
         settings.tenant(name)
@@ -46,16 +43,16 @@ def examine_tenants(config: str | None, tenant: str | None, output: Output) -> E
         message = f"{settings.path} names no tenant: there is nothing to back up"
         todo = "Add a table [tenants.NAME] with base_url, api and the names of the variables that hold the sign-in."
         nothing = problem(message, todo, exit_status=ExitStatus.USAGE)
-        return _print_results([], [replace(nothing, name="configuration")], output)
+        return _answer([], [replace(nothing, name="configuration")])
     examined = []
     for name in names:
-        with Look(settings, name, on_wait=say_wait(output)) as look:
+        with Look(settings, name, on_wait=say_wait) as look:
             examined.append(examine(look, [*CHECKS, NIGHTLY]))
-    return _print_results(examined, [], output)
+    return _answer(examined, [])
 
 
-def _print_results(examined: Sequence[Examination], general: list[CheckResult], output: Output) -> ExitStatus:
-    """Print all results and return the exit status."""
+def _answer(examined: Sequence[Examination], general: list[CheckResult]) -> Answer:
+    """All results. `general`: those of no library."""
     status = worst([*general, *(finding for examination in examined for finding in examination.findings)])
     document: dict[str, Any] = {
         "ok": status is ExitStatus.COMPLETE,
@@ -63,8 +60,7 @@ def _print_results(examined: Sequence[Examination], general: list[CheckResult], 
     }
     if general:
         document["checks"] = [finding.document for finding in general]
-    output.result(document, lambda console: _print(console, examined, general))
-    return status
+    return Answer(document, _lines(examined, general), status)
 
 
 def _document(examination: Examination) -> dict[str, Any]:
@@ -76,36 +72,36 @@ def _document(examination: Examination) -> dict[str, Any]:
     }
 
 
-def _print(console: Console, examined: Sequence[Examination], general: list[CheckResult]) -> None:
-    _print_findings(console, general)
+def _lines(examined: Sequence[Examination], general: list[CheckResult]) -> Iterator[RenderableType]:
+    yield from _findings(general)
     for examination in examined:
-        console.print(Text(examination.tenant, "bold"))
-        _print_findings(console, [finding for finding in examination.findings if not finding.unchecked])
-        _print_unchecked(console, examination.findings)
-        console.print()
-    _print_verdict(console, examined, general)
+        yield Text(examination.tenant, "bold")
+        yield from _findings([finding for finding in examination.findings if not finding.unchecked])
+        yield from _unchecked(examination.findings)
+        yield ""
+    yield _verdict(examined, general)
 
 
-def _print_findings(console: Console, findings: Sequence[CheckResult]) -> None:
+def _findings(findings: Sequence[CheckResult]) -> Iterator[Text]:
     """A line for each result, and one for what to do. The terminal breaks long ones, so that a command in them can be pasted."""
     names = max((len(finding.name) for finding in findings), default=0)
     for finding in findings:
         status = f"  {finding.status:<{len(CheckStatus.WARNING)}}", STYLES[finding.status]
-        console.print(Text.assemble(status, f"  {finding.name:<{names}}  {_one_line(finding.message)}"))
+        yield Text.assemble(status, f"  {finding.name:<{names}}  {_one_line(finding.message)}")
         if finding.todo:
-            console.print(Text(f"{'':<{len(status[0]) + names + 4}}→ {_one_line(finding.todo)}"))
+            yield Text(f"{'':<{len(status[0]) + names + 4}}→ {_one_line(finding.todo)}")
 
 
-def _print_unchecked(console: Console, findings: Sequence[CheckResult]) -> None:
+def _unchecked(findings: Sequence[CheckResult]) -> Iterator[Text]:
     """What was not checked, and why; a line for each reason."""
     reasons: dict[str, list[str]] = {}
     for finding in findings:
         if finding.unchecked:
             reasons.setdefault(finding.unchecked, []).append(finding.name)
     if reasons:
-        console.print(Text("\n  Not checked", "bold"))
+        yield Text("\n  Not checked", "bold")
     for reason, names in reasons.items():
-        console.print(Text(f"  {', '.join(names)}: {_one_line(reason)}", "dim"))
+        yield Text(f"  {', '.join(names)}: {_one_line(reason)}", "dim")
 
 
 def _one_line(text: str) -> str:
@@ -113,14 +109,12 @@ def _one_line(text: str) -> str:
     return with_command_lines(" ".join(redact(text).split()))
 
 
-def _print_verdict(console: Console, examined: Sequence[Examination], general: list[CheckResult]) -> None:
-    """The verdict, in the last line."""
+def _verdict(examined: Sequence[Examination], general: list[CheckResult]) -> Text:
     ready = [examination.tenant for examination in examined if worst(examination.findings) is ExitStatus.COMPLETE]
     failing = [examination.tenant for examination in examined if examination.tenant not in ready]
     requests = sum(examination.requests for examination in examined)
     cost = f" ({counted(requests, 'request')})" if examined else ""
     if failing or general:
         for_whom = f" for {', '.join(failing)}" if failing else ""
-        print_verdict(console, "PROBLEM:", f"the nightly backup would not work{for_whom}{cost}.", good=False)
-    else:
-        print_verdict(console, "Ready:", f"the nightly backup would work for {', '.join(ready)}{cost}.")
+        return verdict("PROBLEM:", f"the nightly backup would not work{for_whom}{cost}.", good=False)
+    return verdict("Ready:", f"the nightly backup would work for {', '.join(ready)}{cost}.")

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from rich.console import Console
+from rich.console import RenderableType
 
 from cli.boundary import stop_message
-from cli.output import Output, print_table
+from cli.output import Answer, ReadableTable, say
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
 from pipelines.file_access import inherited_umask
 from pipelines.python_process import python_command
@@ -45,25 +45,23 @@ WAIT_SECONDS = 300.0
 
 def log_in(
     settings: Settings,
-    tenant: str,
-    output: Output,
     *,
+    tenant: str,
     purpose: str | None,
-    browser: bool,
+    no_browser: bool,
     new_client: bool,
-) -> ExitStatus:
+) -> Answer:
     """Sign in and store the sign-in. If anything fails, the earlier sign-in stays as it is."""
     data = open_data(settings)
     data.prepare()
     scopes = _scopes(purpose)
     with signing_in(settings, tenant, state=data.state) as login:
         question = login.ask(scopes, new_client=new_client)
-        grant = _obtain_grant(login, question, output, browser=browser)
+        grant = _obtain_grant(login, question, browser=not no_browser)
         place = login.place
     with stop_message(STOPPED_AFTERWARDS.format(place=place, tenant=tenant)):
-        person = _person(settings, tenant, output)
-        _print_result(output, tenant, grant, person, place)
-    return _status(grant, purpose)
+        person = _person(settings, tenant)
+    return _answer(tenant, grant, person, place, _status(grant, purpose))
 
 
 def _scopes(purpose: str | None) -> tuple[str, ...]:
@@ -73,18 +71,18 @@ def _scopes(purpose: str | None) -> tuple[str, ...]:
     return JOBS[purpose].scopes if purpose else SCOPES
 
 
-def _obtain_grant(login: Login, question: AuthorizationRequest, output: Output, *, browser: bool) -> Grant:
+def _obtain_grant(login: Login, question: AuthorizationRequest, *, browser: bool) -> Grant:
     with ExitStack() as stack:
         listener = _listener(question.redirect_uri)
         if listener is not None:
             stack.enter_context(listener)
         paste = not browser or listener is None
-        _explain(output, question, browser=browser, paste=paste, listening=listener is not None)
+        _explain(question, browser=browser, paste=paste, listening=listener is not None)
         if browser:
-            _open(question.url, output, stack)
+            _open(question.url, stack)
         pasted = _input() if paste or _is_terminal() else None
         arrivals = _arrivals(listener, pasted, needs_input=not browser or listener is None)
-        grants = (_grant_from(login, question, output, arrival) for arrival in arrivals)
+        grants = (_grant_from(login, question, arrival) for arrival in arrivals)
         if grant := next(filter(None, grants), None):
             return grant
     # a library that does not know the client shows an error page and does not redirect
@@ -110,27 +108,25 @@ def _listener(redirect_uri: str) -> RedirectListener | None:
         ) from None
 
 
-def _explain(output: Output, question: AuthorizationRequest, *, browser: bool, paste: bool, listening: bool) -> None:
-    output.say("Bookferry requests these scopes. On the consent page, untick what you do not want to allow:")
+def _explain(question: AuthorizationRequest, *, browser: bool, paste: bool, listening: bool) -> None:
+    say("Bookferry requests these scopes. On the consent page, untick what you do not want to allow:")
     for scope in question.scopes:
         jobs = [job for job in JOBS.values() if scope in job.scopes]
-        output.say(f"  {scope:<14} {', '.join(job.name for job in jobs)}: {({**jobs[0].needs, **jobs[0].uses})[scope]}")
-    output.say()
-    output.say(
-        "Your browser opens now. If it does not, open this address:" if browser else "Open this address in a browser:"
-    )
-    output.say(f"\n{question.url}\n")
+        say(f"  {scope:<14} {', '.join(job.name for job in jobs)}: {({**jobs[0].needs, **jobs[0].uses})[scope]}")
+    say()
+    say("Your browser opens now. If it does not, open this address:" if browser else "Open this address in a browser:")
+    say(f"\n{question.url}\n")
     if paste:
         lost = "" if not listening else " (the browser cannot show that page, which is normal)"
-        output.say(
+        say(
             f"After your consent the browser goes to {question.redirect_uri}?…{lost}. Copy that whole address, or the code in it, "
             "and paste it here:"
         )
     else:
-        output.say(f"Waiting for the answer at {question.redirect_uri} …")
+        say(f"Waiting for the answer at {question.redirect_uri} …")
 
 
-def _open(url: str, output: Output, stack: ExitStack) -> None:
+def _open(url: str, stack: ExitStack) -> None:
     process = subprocess.Popen(
         python_command("-c", OPEN, url),
         stdin=subprocess.DEVNULL,
@@ -145,7 +141,7 @@ def _open(url: str, output: Output, stack: ExitStack) -> None:
         return
     if failed:
         paste = ", and paste the address where it ends here" if _is_terminal() else ""
-        output.say(
+        say(
             f"No browser could be opened. Open the address above in a browser on this machine{paste}, or run the command again with "
             "--no-browser."
         )
@@ -187,24 +183,22 @@ def _arrivals(
         yield arrival
 
 
-def _grant_from(
-    login: Login, question: AuthorizationRequest, output: Output, arrival: AuthorizationResponse
-) -> Grant | None:
+def _grant_from(login: Login, question: AuthorizationRequest, arrival: AuthorizationResponse) -> Grant | None:
     try:
         return login.finish(question, arrival.parameters, code_alone=arrival.code_alone)
     except ForeignResponseError as error:
-        output.say(f"Ignored: {redact(str(error))} Still waiting for yours.")
+        say(f"Ignored: {redact(str(error))} Still waiting for yours.")
         return None
 
 
-def _person(settings: Settings, tenant: str, output: Output) -> dict[str, Any] | None:
+def _person(settings: Settings, tenant: str) -> dict[str, Any] | None:
     """The person who signed in; `None` if the request fails, because the sign-in is stored already."""
     try:
         return who_am_i(settings, tenant, state=open_state(settings))
     except SignInError:
         raise
     except BookferryError as error:
-        output.say(f"Signed in, but the request for the name of the person failed: {error}")
+        say(f"Signed in, but the request for the name of the person failed: {error}")
         return None
 
 
@@ -214,7 +208,7 @@ def _status(grant: Grant, purpose: str | None) -> ExitStatus:
     return ExitStatus.COMPLETE if possible[purpose or "backup"] else ExitStatus.SIGN_IN
 
 
-def _print_result(output: Output, tenant: str, grant: Grant, person: dict[str, Any] | None, place: str) -> None:
+def _answer(tenant: str, grant: Grant, person: dict[str, Any] | None, place: str, status: ExitStatus) -> Answer:
     document = {
         "tenant": tenant,
         "signed_in": True,
@@ -224,14 +218,13 @@ def _print_result(output: Output, tenant: str, grant: Grant, person: dict[str, A
         "renewable": grant.refresh_token is not None,
         "kept_in": place,
     }
-
-    def render(console: Console) -> None:
-        console.print(f"Signed in to '{tenant}'{_name(person)}. The sign-in is stored in {place}.")
-        print_jobs(console, grant.scopes)
-        if grant.refresh_token is None:
-            console.print("The library gave no refresh token: this sign-in ends with its access token.")
-
-    output.result(document, render)
+    lines: list[RenderableType] = [
+        f"Signed in to '{tenant}'{_name(person)}. The sign-in is stored in {place}.",
+        jobs_table(grant.scopes),
+    ]
+    if grant.refresh_token is None:
+        lines.append("The library gave no refresh token: this sign-in ends with its access token.")
+    return Answer(document, lines, status)
 
 
 def _name(person: dict[str, Any] | None) -> str:
@@ -240,7 +233,6 @@ def _name(person: dict[str, Any] | None) -> str:
     return f" as {person.get('name') or person.get('email') or person.get('id')}"
 
 
-def print_jobs(console: Console, scopes: Sequence[str]) -> None:
-    """Print a table of the jobs that the scopes allow."""
-    rows: list[tuple[str, str]] = [(ability.job.name, ability.sentence) for ability in abilities(scopes)]
-    print_table(console, ("job", "allowed"), rows)
+def jobs_table(scopes: Sequence[str]) -> ReadableTable:
+    """The jobs that the scopes allow."""
+    return ReadableTable(("job", "allowed"), [(ability.job.name, ability.sentence) for ability in abilities(scopes)])

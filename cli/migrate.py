@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,25 +13,26 @@ import msgspec
 from cli.backup import make_backup
 from cli.boundary import stop_message
 from cli.migration_output import (
+    applied_lines,
+    findings_lines,
+    mapping_lines,
     plan_document,
-    print_applied,
-    print_findings,
-    print_mapping,
-    print_plan,
-    print_proof,
-    print_record,
-    print_status,
-    print_taken_over,
-    print_undone,
+    plan_lines,
+    proof_lines,
+    record_lines,
+    status_lines,
+    taken_over_lines,
+    undone_lines,
 )
-from cli.output import Output, plain_console
+from cli.options import names_in
+from cli.output import Answer, plain_console
 from cli.progress import ProgressDisplay
 from cli.tell_dagster import tell_dagster
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
-from pipelines.migration.apply.run import EVERYTHING, LIMITS, ApplyResult, Selection, as_json
+from pipelines.migration.apply.run import EVERYTHING, ApplyResult, Selection, as_json
 from pipelines.migration.decide.take_over import take_over
 from pipelines.migration.flow import Migration
-from pipelines.migration.limits import Limits
+from pipelines.migration.limits import NO_LIMITS, Limits
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Lacking
 from pipelines.migration.model.losses import losses_of
@@ -54,95 +55,91 @@ ACTIONS = ("create", "patch", "merge", "files")
 
 def make_plan(
     settings: Settings,
+    *,
     source: str,
     target: str,
-    output: Output,
-    *,
-    fresh: bool = True,
+    newest: bool = False,
+    resources: str = "",
+    invalid_identifiers: bool | None = None,
     **options: Any,
-) -> ExitStatus:
-    """Plan a migration, from a new backup of a tenant (`fresh`), or from a named snapshot. `options`: those of `Migration.plan`."""
+) -> Answer:
+    """Plan a migration, from a new backup of a tenant, or from a snapshot. `options`: those of `Migration.plan`."""
     check_target(settings, target)
     with migrating(settings) as (migration, display):
-        if source in settings.tenants and fresh:
+        if source in settings.tenants and not newest:
             if source == target:
                 raise ConfigurationError(
                     f"'{target}' is source and target at once. To restore a snapshot: `bookferry restore SNAPSHOT {target}`"
                 )
             source = make_backup(settings, source, display).snapshot.name
+        options |= {"resources": names_in(resources), "sends_invalid": invalid_identifiers}
         plan = planned(migration, source, target, **options)
-    output.result(plan_document(plan), lambda console: print_plan(console, plan))
-    return _planned_status(plan)
+    is_partial = plan.facts.count(Action.QUARANTINED) + plan.facts.unfit or plan.facts.twins or plan.facts.unanswered
+    return Answer(plan_document(plan), plan_lines(plan), ExitStatus.PARTIAL if is_partial else ExitStatus.COMPLETE)
 
 
-def map_libraries(
-    settings: Settings, source: str, target: str, output: Output, *, resources: Sequence[str] = ()
-) -> ExitStatus:
+def map_libraries(settings: Settings, *, source: str, target: str, resources: str) -> Answer:
     """Write the mapping file of two libraries, and say what a person must answer."""
     check_target(settings, target)
     settings.check_sign_in(target)
     with migrating(settings) as (migration, _display):
         snapshot = migration.find_source(source)
-        mapping = migration.map(snapshot, target, resources)
+        mapping = migration.map(snapshot, target, names_in(resources))
     tenant = snapshot.manifest.tenant
     questions = mapping.questions()
-    output.result(
-        {
-            "file": str(mapping.path),
-            "resources": [*mapping.resources],
-            "questions": [question._asdict() for question in questions],
-        },
-        lambda console: print_mapping(console, mapping, tenant, target),
-    )
-    return ExitStatus.PARTIAL if questions else ExitStatus.COMPLETE
+    document = {
+        "file": str(mapping.path),
+        "resources": [*mapping.resources],
+        "questions": [question._asdict() for question in questions],
+    }
+    status = ExitStatus.PARTIAL if questions else ExitStatus.COMPLETE
+    return Answer(document, mapping_lines(mapping, tenant, target), status)
 
 
-def decide_plan(settings: Settings, name: str, file: Path, output: Output) -> ExitStatus:
+def decide_plan(settings: Settings, *, plan: str, file: Path) -> Answer:
     """Take the decisions in a file over into a plan; on several machines the others get them, too."""
     with Migration(settings) as migration:
-        plan = find_plan(migration.data, name)
-        result = take_over(migration.data, plan, file)
-    output.result(msgspec.to_builtins(result), lambda console: print_taken_over(console, plan, result))
-    return ExitStatus.COMPLETE
-
-
-def _planned_status(plan: Plan) -> ExitStatus:
-    quarantined = plan.facts.count(Action.QUARANTINED) + plan.facts.unfit
-    is_partial = quarantined or plan.facts.twins or plan.facts.unanswered
-    return ExitStatus.PARTIAL if is_partial else ExitStatus.COMPLETE
+        decided = find_plan(migration.data, plan)
+        result = take_over(migration.data, decided, file)
+    return Answer(msgspec.to_builtins(result), taken_over_lines(decided, result))
 
 
 def apply_plan(
     settings: Settings,
-    name: str,
-    output: Output,
     *,
-    limits: Limits = LIMITS,
+    plan: str,
+    force: bool = False,
     limit: int | None = None,
-    only: Sequence[str] = (),
-) -> ExitStatus:
+    only: list[str] | None = None,
+) -> Answer:
     """Write what a plan says. The name of the plan on the command line is its approval."""
-    _check_only(only)
+    actions = names_in(",".join(only or ()))
+    if unknown := [word for word in actions if word not in ACTIONS]:
+        raise ConfigurationError(f"--only {', '.join(unknown)}: name {', '.join(ACTIONS)}, separated by commas.")
     with migrating(settings) as (migration, _display):
-        plan = find_plan(migration.data, name)
-        with _showing_failures(migration, output), stop_message(STOPPED.format(plan=plan.name)):
-            applied = applied_plan(migration, plan, limits, Selection(limit, tuple(only)))
-    output.result(
-        {**as_json(applied), **_beside(plan, applied.lacking)},
-        lambda console: print_applied(console, plan, applied),
-    )
+        approved = find_plan(migration.data, plan)
+        with _showing_failures(migration), stop_message(STOPPED.format(plan=approved.name)):
+            applied = applied_plan(migration, approved, _limits(force=force), Selection(limit, tuple(actions)))
     failed = applied.failed + applied.quarantined + applied.undecided + applied.lacking.total
-    return ExitStatus.PARTIAL if failed else ExitStatus.COMPLETE
+    return Answer(
+        {**as_json(applied), **_beside(approved, applied.lacking)},
+        applied_lines(approved, applied),
+        ExitStatus.PARTIAL if failed else ExitStatus.COMPLETE,
+    )
+
+
+def _limits(*, force: bool) -> Limits:
+    return NO_LIMITS if force else Limits()
 
 
 @contextmanager
-def _showing_failures(migration: Migration, output: Output) -> Iterator[None]:
+def _showing_failures(migration: Migration) -> Iterator[None]:
     """After an error, print what was not written, or not taken back, until then."""
     try:
         yield
     except BookferryError:
-        if migration.applied is not None and not output.as_json:
-            print_findings(plain_console(sys.stderr), migration.applied.findings)
+        if migration.applied is not None:
+            plain_console(sys.stderr).print(*findings_lines(migration.applied.findings), sep="\n")
         raise
 
 
@@ -184,45 +181,41 @@ def _tell(migration: Migration, result: Callable[[Any], Result], what: str) -> N
     tell_dagster(migration.settings, results, what)
 
 
-def verify_plan(
-    settings: Settings, name: str, output: Output, *, contents: bool = False, evidence: Path | None = None
-) -> ExitStatus:
+def verify_plan(settings: Settings, *, plan: str, contents: bool = False, evidence: Path | None = None) -> Answer:
     """Read the target again and compare every record with the plan."""
     with migrating(settings) as (migration, _display):
-        plan = find_plan(migration.data, name)
-        proof = verified(migration, plan, contents=contents, evidence=evidence.absolute() if evidence else None)
-    document = {**msgspec.to_builtins(proof), **_beside(plan, proof.lacking)}
-    output.result(document, lambda console: print_proof(console, plan, proof))
+        written = find_plan(migration.data, plan)
+        proof = verified(migration, written, contents=contents, evidence=evidence.absolute() if evidence else None)
+    status = ExitStatus.PARTIAL if proof.conflicts else ExitStatus.COMPLETE
     if not proof.equal:
-        return ExitStatus.DIFFERENCES
-    return ExitStatus.PARTIAL if proof.conflicts else ExitStatus.COMPLETE
+        status = ExitStatus.DIFFERENCES
+    document = {**msgspec.to_builtins(proof), **_beside(written, proof.lacking)}
+    return Answer(document, proof_lines(written, proof), status)
 
 
-def undo_plan(settings: Settings, name: str, output: Output, *, really: bool, limits: Limits = LIMITS) -> ExitStatus:
-    """Undo what a plan wrote, or with `really` unset only print what would be undone."""
+def undo_plan(settings: Settings, *, plan: str, really: bool, force: bool) -> Answer:
+    """Undo what a plan wrote, or with `really` unset only say what would be undone."""
     with migrating(settings) as (migration, _display):
-        plan = find_plan(migration.data, name)
-        settings.check_sign_in(plan.facts.target.tenant)
-        with _showing_failures(migration, output):
-            undone = migration.undo(plan, really=really, limits=limits)
-    output.result(msgspec.to_builtins(undone), lambda console: print_undone(console, plan, undone))
-    return ExitStatus.PARTIAL if undone.left else ExitStatus.COMPLETE
+        written = find_plan(migration.data, plan)
+        settings.check_sign_in(written.facts.target.tenant)
+        with _showing_failures(migration):
+            undone = migration.undo(written, really=really, limits=_limits(force=force))
+    status = ExitStatus.PARTIAL if undone.left else ExitStatus.COMPLETE
+    return Answer(msgspec.to_builtins(undone), undone_lines(written, undone), status)
 
 
-def show_status(settings: Settings, name: str, output: Output, *, record: int | None) -> ExitStatus:
+def show_status(settings: Settings, *, plan: str, record: int | None) -> Answer:
     """Show the progress of a plan, or one record in source, plan and target."""
     with Migration(settings) as migration:
-        plan = find_plan(migration.data, name)
+        found = find_plan(migration.data, plan)
         if record is not None:
-            settings.check_sign_in(plan.facts.target.tenant)
-            view = migration.three_way(plan, record)
-            output.result(msgspec.to_builtins(view), lambda console: print_record(console, view))
-            return ExitStatus.COMPLETE
-        status = migration.status(plan)
-    document = {**msgspec.to_builtins(status), "complete": status.complete, **_beside(plan, status.lacking)}
-    output.result(document, lambda console: print_status(console, plan, status))
+            settings.check_sign_in(found.facts.target.tenant)
+            view = migration.three_way(found, record)
+            return Answer(msgspec.to_builtins(view), record_lines(view))
+        status = migration.status(found)
+    document = {**msgspec.to_builtins(status), "complete": status.complete, **_beside(found, status.lacking)}
     is_partial = status.lacking.total or status.undecided or status.refused or status.parked
-    return ExitStatus.PARTIAL if is_partial else ExitStatus.COMPLETE
+    return Answer(document, status_lines(found, status), ExitStatus.PARTIAL if is_partial else ExitStatus.COMPLETE)
 
 
 def _beside(plan: Plan, lacking: Lacking | None = None) -> dict[str, Any]:
@@ -233,11 +226,6 @@ def _beside(plan: Plan, lacking: Lacking | None = None) -> dict[str, Any]:
         "unsent": plan.facts.not_moved.by_field,
         "conflicts": plan.facts.count(Action.CONFLICT),
     }
-
-
-def _check_only(words: Sequence[str]) -> None:
-    if unknown := [word for word in words if word not in ACTIONS]:
-        raise ConfigurationError(f"--only {', '.join(unknown)}: name {', '.join(ACTIONS)}, separated by commas.")
 
 
 @contextmanager

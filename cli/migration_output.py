@@ -1,16 +1,16 @@
-"""What `bookferry migrate` prints: a plan, its application, its verification, its status, and an undo."""
+"""What `bookferry migrate` answers: a plan, its application, its verification, its status, and an undo."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from rich.console import Console
+from rich.console import RenderableType
 
 from cli.command_lines import command_line
-from cli.output import print_first, print_table, print_verdict, print_warning
+from cli.output import ReadableTable, first, verdict, warning
 from pipelines.humanize import counted, duration
 from pipelines.inventory import RESOURCES
 from pipelines.migration.apply.run import ApplyResult
@@ -56,13 +56,13 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     }
 
 
-def print_mapping(console: Console, mapping: MappingFile, source: str, target: str) -> None:
-    """Print the open questions of a mapping file, where it is, and the next step."""
+def mapping_lines(mapping: MappingFile, source: str, target: str) -> Iterator[RenderableType]:
+    """The open questions of a mapping file, where it is, and the next step."""
     questions, lines = mapping.questions(), ["", *mapping.text.splitlines()]
     for question in questions:
         above, line = lines[question.line - 1 : question.line + 1]
         why = f" ({above.removeprefix('#').strip()})" if above.startswith("#") else ""
-        print_warning(console, f"Line {question.line}, {question.resource}: {line.strip()}{why}")
+        yield warning(f"Line {question.line}, {question.resource}: {line.strip()}{why}")
     named = (name for name in mapping.resources if name != LOCATIONS)
     referred = (field.leads_to for resource in mapping.resources.values() for field in resource.fields.values())
     needed = dict.fromkeys("hard_copies" if name == LOCATIONS else name for name in (*named, *referred))
@@ -70,14 +70,13 @@ def print_mapping(console: Console, mapping: MappingFile, source: str, target: s
     command = _plan_command(source, target, names)
     if questions:
         asked = f"{counted(len(questions), 'question')} to answer in {mapping.path}"
-        print_verdict(
-            console,
+        yield verdict(
             "OPEN:",
             f"{asked}. Until then their resources are not planned, of publications those fields. Next: {command}",
             good=False,
         )
     else:
-        print_verdict(console, "Mapped:", f"no question is open in {mapping.path}. Read it. Next: {command}", good=True)
+        yield verdict("Mapped:", f"no question is open in {mapping.path}. Read it. Next: {command}", good=True)
 
 
 def _plan_command(source: str, target: str, resources: str) -> str:
@@ -86,65 +85,63 @@ def _plan_command(source: str, target: str, resources: str) -> str:
     return command_line("migrate", "plan", source, target, "--newest", *options)
 
 
-def print_plan(console: Console, plan: Plan) -> None:
-    """Print what will not arrive, what the plan would write, where its pages are, and the next step."""
+def plan_lines(plan: Plan) -> Iterator[RenderableType]:
+    """What will not arrive, what the plan would write, where its pages are, and the next step."""
     facts, losses = plan.facts, losses_of(plan)
-    print_headline(console, plan, losses)
+    yield from headline_lines(plan, losses)
     for note in facts.notes:
-        print_warning(console, note)
-    console.print(f"For librarians: {plan.path(HTML)}")
-    console.print(f"Issues: {plan.path(ISSUES)}")
+        yield warning(note)
+    yield f"For librarians: {plan.path(HTML)}"
+    yield f"Issues: {plan.path(ISSUES)}"
     if conflicts := facts.count(Action.CONFLICT):
-        console.print(
+        yield (
             f"{counted(conflicts, 'conflict')} to decide in the page, or in {plan.path(CONFLICTS)}; the next plan applies your decisions"
         )
     if facts.empty:
         lost = _sentence(in_short(losses))
-        console.print(f"Plan {plan.name} is empty: it has nothing to write into '{facts.target.tenant}'.{lost}")
+        yield f"Plan {plan.name} is empty: it has nothing to write into '{facts.target.tenant}'.{lost}"
     else:
-        console.print(f"Nothing has been written yet. To write it: {command_line('migrate', 'apply', plan.name)}")
+        yield f"Nothing has been written yet. To write it: {command_line('migrate', 'apply', plan.name)}"
 
 
-def print_headline(console: Console, plan: Plan, losses: Sequence[Loss]) -> None:
-    """Print what will not arrive, and then what the plan would write."""
+def headline_lines(plan: Plan, losses: Sequence[Loss]) -> Iterator[RenderableType]:
+    """What will not arrive, and then what the plan would write."""
     if losses:
-        console.print(f"Will not arrive in '{plan.facts.target.tenant}':")
-    for loss in losses:
-        print_warning(console, str(loss))
-    for line in headline(plan.facts, datetime.now(UTC)):
-        console.print(line)
+        yield f"Will not arrive in '{plan.facts.target.tenant}':"
+    yield from map(warning, map(str, losses))
+    yield from headline(plan.facts, datetime.now(UTC))
 
 
-def print_taken_over(console: Console, plan: Plan, result: TakenOver) -> None:
-    """Print what was decided, what is left, and the next step."""
+def taken_over_lines(plan: Plan, result: TakenOver) -> Iterator[RenderableType]:
+    """What was decided, what is left, and the next step."""
     facts = plan.facts
     if result.decisions:
         what = ", ".join(f"{number:,} {decision}" for decision, number in result.decisions.items())
         since = _numbers(result, "new", "changed", "withdrawn") or "as before"
-        console.print(f"{counted(result.decided, 'decision')}: {what} ({since}).")
+        yield f"{counted(result.decided, 'decision')}: {what} ({since})."
     else:
-        print_warning(console, f"The file decides nothing{', and withdraws all' if result.withdrawn else ''}.")
+        yield warning(f"The file decides nothing{', and withdraws all' if result.withdrawn else ''}.")
     rest = f"{counted(result.left, 'conflict')} left to decide." if result.left else "No conflict is left to decide."
     names = ",".join(resource for resource in facts.resources if resource != PUBLICATIONS)
     command = _plan_command(facts.source.tenant, facts.target.tenant, names)
-    console.print(f"{rest} Next, a plan that follows the decisions: {command}")
+    yield f"{rest} Next, a plan that follows the decisions: {command}"
 
 
-def print_findings(console: Console, findings: Sequence[Finding]) -> None:
-    """Print the first findings; those of a resource with the same words are one line."""
+def findings_lines(findings: Sequence[Finding]) -> Iterator[RenderableType]:
+    """The first findings; those of a resource with the same words are one line."""
     alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         alike.setdefault((finding.resource, finding.words), []).append(finding)
     lines = []
-    for first, *repeats in alike.values():
+    for finding, *repeats in alike.values():
         most = "at least " if len(repeats) >= MOST_ALIKE - 1 else ""
-        lines.append(f"{first} (and {most}{len(repeats):,} more like it)" if repeats else first)
-    print_first(console, lines)
+        lines.append(f"{finding} (and {most}{len(repeats):,} more like it)" if repeats else finding)
+    return first(lines)
 
 
-def print_applied(console: Console, plan: Plan, applied: ApplyResult, *, verified: bool = False) -> None:
-    """Print what was written; the verdict is the last line. `verified`: whether the result of a verification follows."""
-    print_findings(console, applied.findings)
+def applied_lines(plan: Plan, applied: ApplyResult, *, verified: bool = False) -> Iterator[RenderableType]:
+    """What was written; the verdict is the last line. `verified`: whether the result of a verification follows."""
+    yield from findings_lines(applied.findings)
     losses = losses_of(plan, applied.lacking)
     written = ("created", "adopted", "merged", "linked", "patched", "unchanged", "files_uploaded")
     nothing = "nothing known to be written" if applied.failed else "nothing written"
@@ -158,51 +155,51 @@ def print_applied(console: Console, plan: Plan, applied: ApplyResult, *, verifie
     waiting = f", {applied.waiting:,} of them because {refer} to records that remain" if applied.waiting else ""
     if applied.complete:
         proposed = "" if verified else f" Next: {command_line('migrate', 'verify', plan.name)}"
-        print_verdict(console, "Complete as planned:" if losses else "Complete:", f"{what}.{proposed}", good=not losses)
+        yield verdict("Complete as planned:" if losses else "Complete:", f"{what}.{proposed}", good=not losses)
     elif is_unsent or (applied.undecided and not applied.left):
         remedy = f"Decide in {plan.path(HTML)}, and make a new plan."
         if is_unsent:
             remedy = f"{plan.path(ISSUES)} and `status` list them."
-        print_verdict(console, "PARTIAL:", f"{what}{rest}{waiting}. {remedy}", good=False)
+        yield verdict("PARTIAL:", f"{what}{rest}{waiting}. {remedy}", good=False)
     else:
-        console.print(f"So far: {what}{rest}, as you asked{waiting}.")
+        yield f"So far: {what}{rest}, as you asked{waiting}."
 
 
-def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> None:
-    """Print the first findings; the verdict is the last line."""
+def proof_lines(plan: Plan, proof: MigrationVerification) -> Iterator[RenderableType]:
+    """The first findings; the verdict is the last line."""
     target, lost = plan.facts.target.tenant, in_short(losses_of(plan, proof.lacking))
     what = f"{counted(proof.compared, 'record')} compared, {counted(proof.files_checked, 'file')} checked"
     if not proof.equal:
-        print_findings(console, proof.findings)
+        yield from findings_lines(proof.findings)
         problems = [_numbers(proof, "missing", "duplicated", "differing")]
         if proof.as_planned:
             problems += ["the target has all that the plan could send"]
         elif proof.lacking.total:
             problems += [f"{proof.lacking.total:,} of them the plan could not send"]
-        verdict = "; ".join(filter(None, [*problems, lost]))
-        print_verdict(console, "NOT EQUAL:", f"{what}: {verdict}. All findings: {plan.path(proof.table)}", good=False)
+        lacks = "; ".join(filter(None, [*problems, lost]))
+        yield verdict("NOT EQUAL:", f"{what}: {lacks}. All findings: {plan.path(proof.table)}", good=False)
     elif lost:
-        verdict = f"{what}: '{target}' has what plan {plan.name} sends; {lost}."
-        print_verdict(console, "Equal as planned:", verdict, good=False)
+        text = f"{what}: '{target}' has what plan {plan.name} sends; {lost}."
+        yield verdict("Equal as planned:", text, good=False)
     else:
-        print_verdict(console, "Equal:", f"{what}: '{target}' equals plan {plan.name}.")
+        yield verdict("Equal:", f"{what}: '{target}' equals plan {plan.name}.")
 
 
-def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
-    """Print what would be undone with which record, what was left and why; the verdict is the last line."""
-    print_findings(console, [] if undone.really else undone.rows)
-    print_findings(console, undone.findings)
+def undone_lines(plan: Plan, undone: UndoResult) -> Iterator[RenderableType]:
+    """What would be undone with which record, what was left and why; the verdict is the last line."""
+    yield from findings_lines([] if undone.really else undone.rows)
+    yield from findings_lines(undone.findings)
     what, target = _numbers(undone, "deleted", "reverted", "files_deleted", "gone"), plan.facts.target.tenant
     keeps = f"has nothing that plan {plan.name} wrote"
     if undone.left:
         keeps = f"keeps {counted(undone.left, 'record')} of plan {plan.name}"
     if not what:
-        console.print(f"Nothing to undo: '{target}' {keeps}.")
+        yield f"Nothing to undo: '{target}' {keeps}."
     elif undone.really:
-        console.print(f"Undone: {what}; {counted(undone.requests, 'request')}. '{target}' {keeps}.")
+        yield f"Undone: {what}; {counted(undone.requests, 'request')}. '{target}' {keeps}."
     else:
         command = command_line("migrate", "undo", plan.name, "--really")
-        console.print(f"It would be: {what}, {undone.left:,} left. Nothing was changed. To do it: {command}")
+        yield f"It would be: {what}, {undone.left:,} left. Nothing was changed. To do it: {command}"
 
 
 _WORK = {
@@ -216,20 +213,20 @@ _WORK = {
 """Work of a plan → words."""
 
 
-def print_status(console: Console, plan: Plan, status: PlanStatus) -> None:
-    """Print what is done, what remains, what is stuck, and the last verification."""
+def status_lines(plan: Plan, status: PlanStatus) -> Iterator[RenderableType]:
+    """What is done, what remains, what is stuck, and the last verification."""
     done, planned = status.done, status.planned
     rows = [
         (words, f"{done.get(name, 0):,}", f"{planned[name]:,}") for name, words in _WORK.items() if planned.get(name)
     ]
     if rows:
-        print_table(console, ("", "done", "planned"), rows, right=("done", "planned"))
+        yield ReadableTable(("", "done", "planned"), rows, right=("done", "planned"))
     if status.adopted:
-        console.print(f"{counted(status.adopted, 'record')} of the created ones, the service made itself; adopted.")
-    print_findings(console, status.findings)
+        yield f"{counted(status.adopted, 'record')} of the created ones, the service made itself; adopted."
+    yield from findings_lines(status.findings)
     if (proof := status.verification) is not None:
         since = ", before this plan last changed something" if _is_older(proof.verified_at, status.last_change) else ""
-        console.print(f"Last verified {proof.verified_at}{since}: {'equal' if proof.equal else 'NOT equal'}.")
+        yield f"Last verified {proof.verified_at}{since}: {'equal' if proof.equal else 'NOT equal'}."
     stuck = _numbers(status, "refused", "parked", "unanswered") or "nothing is stuck"
     lost = in_short(losses_of(plan, status.lacking))
     if lost and (status.lacking.total or status.undecided):
@@ -248,7 +245,7 @@ def print_status(console: Console, plan: Plan, status: PlanStatus) -> None:
     else:
         rest = f"{counted(status.requests_left, 'request')}, {duration(status.minutes_left * 60)} at the budget"
         what = f"has {rest} left; {stuck}.{_sentence(lost)} To go on: {apply}"
-    console.print(f"Plan {plan.name} {what}")
+    yield f"Plan {plan.name} {what}"
 
 
 def _is_older(moment: str, other: str) -> bool:
@@ -275,13 +272,13 @@ def _numbers(result: object, *names: str) -> str:
     return ", ".join(parts)
 
 
-def print_record(console: Console, view: RecordView) -> None:
-    """Print a record: in the source, in the plan, as written, and in the target now."""
+def record_lines(view: RecordView) -> Iterator[RenderableType]:
+    """A record: in the source, in the plan, as written, and in the target now."""
     rows = [
         (field.field, field.source, field.wanted, field.held, field.live, "" if field.equal else "differs")
         for field in view.fields
     ]
-    print_table(console, ("field", "source", "wanted", "written", "now", ""), rows, right=())
+    yield ReadableTable(("field", "source", "wanted", "written", "now", ""), rows, right=())
     place = f"is {view.resource} {view.target_id} of the target" if view.is_there else "is not in the target"
     message = f": {view.message}" if view.message else ""
-    console.print(f"{view.resource} {view.source_id} {place}; {view.action}, {view.state}{message}")
+    yield f"{view.resource} {view.source_id} {place}; {view.action}, {view.state}{message}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cli.boundary import explained_error
-from cli.output import Output
+from cli.output import say
 from pipelines.notify import Ending, notify
 from pipelines.settings.settings import Settings
 
@@ -18,7 +18,7 @@ class NotifiedRun:
 
 
 @contextmanager
-def notifying(settings: Settings, job: str, tenant: str, output: Output) -> Iterator[NotifiedRun]:
+def notifying(settings: Settings, job: str, tenant: str) -> Iterator[NotifiedRun]:
     """Makes one call at the end of the block, however it ends. The body sets `ending`, unless it raises."""
     run = NotifiedRun()
     try:
@@ -32,14 +32,14 @@ def notifying(settings: Settings, job: str, tenant: str, output: Output) -> Iter
         raise
     finally:
         if run.ending is not None:
-            report_ending(settings, run.ending, output)
+            report_ending(settings, run.ending)
 
 
-def report_ending(settings: Settings, ending: Ending, output: Output) -> None:
+def report_ending(settings: Settings, ending: Ending) -> None:
     """Make the call. A problem with it, or a stop that arrives now, is printed on stderr and changes nothing else."""
     try:
         problem = notify(settings, ending)
     except KeyboardInterrupt:
         problem = f"The {ending.job} ({ending.result}) may not have been reported: the call was stopped."
     if problem is not None:
-        output.say(f"warning: {problem}")
+        say(f"warning: {problem}")

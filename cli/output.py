@@ -8,10 +8,10 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
-from types import MappingProxyType
 from typing import IO, Any, Literal, NoReturn
 
 import msgspec
@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.command_lines import with_command_lines
+from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
 from pipelines.store.durable import storage_error
 
@@ -36,55 +37,45 @@ MOST_PRINTED = 10
 """Failures, findings or problems that are printed; --json lists all."""
 
 
-class Output:
-    """Prints the result of a command: as JSON if `as_json`, else for people. A command provides both."""
+@dataclass(frozen=True)
+class Answer:
+    """What a command answers."""
 
-    def __init__(self, *, as_json: bool, stdout: IO[str] | None = None, stderr: IO[str] | None = None) -> None:
-        self.as_json = as_json
-        self._stdout = stdout or sys.stdout
-        self._messages = plain_console(stderr or sys.stderr)
-        self._result = plain_console(self._stdout, width=None if self.on_terminal else PIPED_WIDTH)
+    document: Mapping[str, Any] | None
+    """For --json; None where the command has written its document itself."""
+    lines: Iterable[RenderableType] = ()
+    """For people: text with commands to paste, tables, warnings, and the verdict as the last one."""
+    status: ExitStatus = ExitStatus.COMPLETE
 
-    def say(self, text: str = "") -> None:
-        """Print a line for people, on stderr."""
-        self._messages.print(text)
 
-    def result(self, document: Mapping[str, Any], render: Callable[[Console], None]) -> None:
-        """Print the result on stdout: `document` with --json, else what `render` prints."""
-        if self.as_json:
-            self.write_json(document)
-        else:
-            with _stdout_errors():
-                render(self._result)
-
-    def write_json(self, document: Mapping[str, Any]) -> None:
-        """Print one JSON document on stdout. Values that JSON cannot express become text; infinite numbers and NaN become null."""
-        self.write(msgspec.json.format(json_text(document)) + "\n")
-
-    def write(self, text: str) -> None:
-        """Print a part of a document on stdout, unchanged: JSON and CSV are UTF-8, whatever the terminal's characters are."""
-        if isinstance(self._stdout, io.TextIOWrapper) and codecs.lookup(self._stdout.encoding).name != "utf-8":
-            self._stdout.reconfigure(encoding="utf-8")
+def print_answer(answer: Answer, *, as_json: bool) -> None:
+    """Print an answer on stdout: its document, or its lines."""
+    if not as_json:
+        console = plain_console(sys.stdout, width=None if sys.stdout.isatty() else PIPED_WIDTH)
         with _stdout_errors():
-            self._stdout.write(text)
-            self._stdout.flush()
-
-    @property
-    def on_terminal(self) -> bool:
-        """Whether stdout is a terminal."""
-        return self._stdout.isatty()
+            for line in answer.lines:
+                console.print(line)
+    elif answer.document is not None:
+        write_json(answer.document)
 
 
-class Part(Output):
-    """The output of one step of a command: with --json, its document becomes a part of that of the command."""
+def say(text: str = "") -> None:
+    """Print a line for people, on stderr."""
+    plain_console(sys.stderr).print(text)
 
-    document: Mapping[str, Any] = MappingProxyType({})
 
-    def result(self, document: Mapping[str, Any], render: Callable[[Console], None]) -> None:
-        """Keep the document, and print the result for people."""
-        self.document = document
-        if not self.as_json:
-            super().result(document, render)
+def write_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON document on stdout. Values that JSON cannot express become text; infinite numbers and NaN become null."""
+    write(msgspec.json.format(json_text(document)) + "\n")
+
+
+def write(text: str) -> None:
+    """Print a part of a document on stdout, unchanged: JSON and CSV are UTF-8, whatever the terminal's characters are."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and codecs.lookup(sys.stdout.encoding).name != "utf-8":
+        sys.stdout.reconfigure(encoding="utf-8")
+    with _stdout_errors():
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 _HIDDEN = re.compile(
@@ -130,59 +121,74 @@ def _stdout_errors() -> Iterator[None]:
         raise storage_error(error, "standard output") from error
 
 
-def print_warning(console: Console, text: str) -> None:
-    """Print a line that needs attention, after a yellow exclamation mark."""
-    console.print(Text.assemble(("!", "yellow"), f" {with_command_lines(text)}"))
+def warning(text: str) -> Text:
+    """A line that needs attention, after a yellow exclamation mark."""
+    return Text.assemble(("!", "yellow"), f" {with_command_lines(text)}")
 
 
-def print_first(
-    console: Console,
-    lines: Sequence[object],
-    total: int | None = None,
-    rest: str = "--json lists them",
-    *,
-    most: int = MOST_PRINTED,
-) -> None:
-    """Print the first of the lines that need attention, and how many more there are. `rest`: what shows those."""
-    for line in lines[:most]:
-        print_warning(console, str(line))
-    more = (len(lines) if total is None else total) - most
+def first(
+    lines: Sequence[object], total: int | None = None, rest: str = "--json lists them"
+) -> Iterator[RenderableType]:
+    """The first of the lines that need attention, and how many more there are. `rest`: what shows those."""
+    for line in lines[:MOST_PRINTED]:
+        yield warning(str(line))
+    more = (len(lines) if total is None else total) - MOST_PRINTED
     if more > 0:
-        console.print(f"and {more:,} more; {rest}")
+        yield f"and {more:,} more; {rest}"
 
 
-def print_verdict(console: Console, word: str, text: str, *, good: bool = True) -> None:
-    """Print the last line of a command: in a word, and what it is about."""
-    console.print(Text.assemble((word, "bold green" if good else "bold yellow"), f" {with_command_lines(text)}"))
+def verdict(word: str, text: str, *, good: bool = True) -> Text:
+    """The last line of a command: in a word, and what it is about."""
+    return Text.assemble((word, "bold green" if good else "bold yellow"), f" {with_command_lines(text)}")
 
 
-def print_table(
-    console: Console,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    *,
-    right: Iterable[str] = (),
-    title: str | None = None,
-) -> None:
-    """Print rows as a table, or one below the other if a table with so many columns could not be read.
+class ReadableTable:
+    """Rows as a table, or one below the other if a table with so many columns could not be read.
 
     Lines break between words only, so that ids and numbers can be read and copied whole. The columns `right` are aligned to the right.
     """
-    if title is not None:
-        console.print(title, style="italic")
-    texts = [[_cell(value) for value in row] for row in rows]
-    widths = _widths([*map(_cell, columns)], texts, console.width)
-    if widths is None:
-        _print_rows_below_each_other(console, columns, texts)
-        return
-    table = Table(header_style="bold", show_edge=False, pad_edge=False)
-    for column, width in zip(columns, widths, strict=True):
-        # without `fold`, Rich puts an ellipsis for the blank after a line of wide letters
-        justify: Literal["left", "right"] = "right" if column in set(right) else "left"
-        table.add_column(_cell(column), width=width, justify=justify, overflow="fold")
-    for row in texts:
-        table.add_row(*map(Text, row))
-    console.print(table)
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[object]],
+        *,
+        right: Iterable[str] = (),
+        title: str | None = None,
+    ) -> None:
+        self._columns = [*map(_cell, columns)]
+        self._texts = [[_cell(value) for value in row] for row in rows]
+        self._right = {*map(_cell, right)}
+        self._title = title
+
+    def __rich_console__(self, console: Console, _options: ConsoleOptions) -> Iterator[RenderableType]:
+        """The parts, for a console of this width."""
+        if self._title is not None:
+            yield Text(with_command_lines(self._title), "italic")
+        widths = _widths(self._columns, self._texts, console.width)
+        if widths is None:
+            yield from self._below_each_other(console.width)
+            return
+        table = Table(header_style="bold", show_edge=False, pad_edge=False)
+        for column, width in zip(self._columns, widths, strict=True):
+            # without `fold`, Rich puts an ellipsis for the blank after a line of wide letters
+            justify: Literal["left", "right"] = "right" if column in self._right else "left"
+            table.add_column(column, width=width, justify=justify, overflow="fold")
+        for row in self._texts:
+            table.add_row(*map(Text, row))
+        yield table
+
+    def _below_each_other(self, width: int) -> Iterator[Text]:
+        """Each value on a line of its own. A word that is too long for the line is left to the terminal, to be copied whole."""
+        indent = max(map(cell_len, self._columns)) + 2
+        for number, row in enumerate(self._texts, start=1):
+            yield Text(f"row {number}", "bold")
+            for name, text in zip(self._columns, row, strict=True):
+                room = max(READABLE_WIDTH, width - indent)
+                lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+                for place, line in enumerate(lines or [""]):
+                    label = "" if place else name
+                    yield Text.assemble((label + " " * (indent - cell_len(label)), "dim"), line)
 
 
 def _widths(columns: Sequence[str], texts: Sequence[Sequence[str]], most: int) -> list[int] | None:
@@ -204,19 +210,6 @@ def _widths(columns: Sequence[str], texts: Sequence[Sequence[str]], most: int) -
         widths[index] += more
         spare -= more
     return widths
-
-
-def _print_rows_below_each_other(console: Console, columns: Sequence[str], texts: Sequence[Sequence[str]]) -> None:
-    """Print each value on a line of its own. A word that is too long for the line is left to the terminal, to be copied whole."""
-    indent = max(map(cell_len, map(_cell, columns))) + 2
-    for number, row in enumerate(texts, start=1):
-        console.print(f"row {number}", style="bold")
-        for name, text in zip(columns, row, strict=True):
-            width = max(READABLE_WIDTH, console.width - indent)
-            lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
-            for place, line in enumerate(lines or [""]):
-                label = "" if place else _cell(name)
-                console.print(Text.assemble((label + " " * (indent - cell_len(label)), "dim"), line))
 
 
 def _cell(value: object) -> str:

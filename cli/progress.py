@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import Output, plain_console
+from cli.output import plain_console, say
 from pipelines.humanize import counted, duration
 
 if TYPE_CHECKING:
@@ -33,14 +33,10 @@ SHOWN_WAIT_SECONDS = 3.0
 """Shorter waits are never printed."""
 
 
-def say_wait(output: Output) -> Callable[[Waiting], None]:
-    """What tells a person of a wait, for commands without progress."""
-
-    def say(why: Waiting) -> None:
-        if why.seconds >= SHOWN_WAIT_SECONDS:
-            output.say(f"waiting {duration(why.seconds)}: {why.reason}")
-
-    return say
+def say_wait(why: Waiting) -> None:
+    """Tell a person of a wait, for commands without progress."""
+    if why.seconds >= SHOWN_WAIT_SECONDS:
+        say(f"waiting {duration(why.seconds)}: {why.reason}")
 
 
 class ProgressDisplay:

@@ -6,22 +6,21 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path
 
 import duckdb
-from rich.console import Console
+from rich.console import RenderableType
 
-from cli.answers import BATCH_ROWS, Rows, write_csv, write_csv_file, write_json, write_parquet, write_xlsx
+from cli.answers import BATCH_ROWS, Rows, write_csv, write_csv_file, write_parquet, write_rows_as_json, write_xlsx
 from cli.boundary import fail
-from cli.output import Output, print_table
+from cli.options import settings_of
+from cli.output import Answer, ReadableTable, say, write
+from pipelines import examples
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.examples import all_examples, example, examples_folder
 from pipelines.humanize import counted
 from pipelines.records.values import valid_text
-from pipelines.settings.settings import Settings
 from pipelines.store.catalogue import damage_named, open_catalogue
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import DataFolder
@@ -31,16 +30,63 @@ ENDINGS = (".csv", ".parquet", ".xlsx")
 """Kinds of files that a result may be written to."""
 
 
-@dataclass(frozen=True)
-class OutputFormat:
-    """The form of the result without --json: `limit` rows on the terminal (0: all), CSV, or a file, whose ending is its kind."""
+def query(
+    *,
+    sql: str | None,
+    file: Path | None,
+    example: str | None,
+    list_examples: bool,
+    limit: int,
+    csv: bool,
+    to: Path | None,
+    personal: bool,
+    config: str | None,
+    json: bool,
+) -> Answer:
+    """Run one query, read-only, or list the examples. An error in the query is exit 2.
 
-    limit: int
-    csv: bool
-    file: Path | None
+    The result is a document (`json`), CSV, a file, whose ending is its kind, or at most `limit` rows for people; 0 for all. `personal`
+    includes the personal columns.
+    """
+    if list_examples:
+        return _examples()
+    text = _chosen_sql(sql, file, example)
+    if valid_text(text) != text:
+        raise ConfigurationError(
+            "The query is not text in UTF-8. Write it into a file in UTF-8, and name that with --file."
+        )
+    settings = settings_of(config)
+    if csv and (json or to):
+        raise ConfigurationError("--csv goes with neither --json nor --to: choose one.")
+    ending = to.suffix.lower() if to else ""
+    if to is not None and ending not in ENDINGS:
+        raise ConfigurationError(f"--to {to}: name a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.")
+    data = open_data(settings, personal_keys(settings))
+    with open_catalogue(data, personal=personal) as database:
+        if to is not None and ending == ".parquet":
+            return _parquet(database, text, to, data)
+        columns, batches = ask(database, text, data)
+        unread = tables_not_read(database, text)
+        for table, tenants in unread.items():
+            say(
+                f"! {table} was not read in the newest complete snapshot of {', '.join(tenants)}: that it has no rows says nothing about "
+                "the library. The view tables_read says why."
+            )
+        if to is not None:
+            write_file = write_xlsx if ending == ".xlsx" else write_csv_file
+            return _in_file(to, columns, write_file(to, columns, batches))
+        if json:
+            failure = write_rows_as_json(columns, batches, not_read=unread)
+            status = failure and fail(str(failure), failure.exit_status, as_json=False)
+            return Answer(None, status=status or ExitStatus.COMPLETE)
+        if csv:
+            write_csv(write, columns, batches)
+            return Answer(None)
+        rows = [*islice(chain.from_iterable(batches), limit + 1 if limit else None)]
+    return Answer(None, rows_lines(columns, rows, limit, "--limit 0 shows all"))
 
 
-def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
+def _chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
     """The query of the command line: a text, a file (`-` is standard input), or the name of an example."""
     if [sql, file, name].count(None) != 2:  # noqa: PLR2004  one of three
         raise ConfigurationError(
@@ -48,7 +94,7 @@ def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
             "input), or with --example NAME (--list-examples lists them)."
         )
     if name is not None:
-        return example(name).sql
+        return examples.example(name).sql
     if file is None:
         return sql or ""
     try:
@@ -58,61 +104,18 @@ def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
         raise ConfigurationError(f"--file {file}: cannot be read ({reason}).") from None
 
 
-def answer_query(settings: Settings, sql: str, output: Output, form: OutputFormat, *, personal: bool) -> ExitStatus:
-    """Run one query, read-only. An error in it is exit 2. `personal` includes the personal columns."""
-    if valid_text(sql) != sql:
-        raise ConfigurationError(
-            "The query is not text in UTF-8. Write it into a file in UTF-8, and name that with --file."
-        )
-    if form.csv and (output.as_json or form.file):
-        raise ConfigurationError("--csv goes with neither --json nor --to: choose one.")
-    ending = form.file.suffix.lower() if form.file else ""
-    if form.file is not None and ending not in ENDINGS:
-        raise ConfigurationError(
-            f"--to {form.file}: name a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}."
-        )
-    data = open_data(settings, personal_keys(settings))
-    with open_catalogue(data, personal=personal) as database:
-        if form.file is not None and ending == ".parquet":
-            return _write_parquet(database, sql, form.file, output, data)
-        columns, batches = ask(database, sql, data)
-        unread = tables_not_read(database, sql)
-        for table, tenants in unread.items():
-            output.say(
-                f"! {table} was not read in the newest complete snapshot of {', '.join(tenants)}: that it has no rows says nothing about "
-                "the library. The view tables_read says why."
-            )
-        if form.file is not None:
-            write = write_xlsx if ending == ".xlsx" else write_csv_file
-            _report_file(output, form.file, columns, write(form.file, columns, batches))
-            return ExitStatus.COMPLETE
-        if output.as_json:
-            failure = write_json(output, columns, batches, not_read=unread)
-            return ExitStatus.COMPLETE if failure is None else fail(str(failure), failure.exit_status, as_json=False)
-        if form.csv:
-            write_csv(output.write, columns, batches)
-        else:
-            rows = [*islice(chain.from_iterable(batches), form.limit + 1 if form.limit else None)]
-            output.result({}, lambda console: print_rows(console, columns, rows, form.limit))
-    return ExitStatus.COMPLETE
-
-
-def _write_parquet(
-    database: duckdb.DuckDBPyConnection, sql: str, path: Path, output: Output, data: DataFolder
-) -> ExitStatus:
+def _parquet(database: duckdb.DuckDBPyConnection, sql: str, path: Path, data: DataFolder) -> Answer:
     with _query_errors(data):
         answer = database.sql(sql)
         if answer is None:
             raise ConfigurationError("The query is empty.")
         columns = _distinct(answer.columns)
-        count = write_parquet(path, answer, columns)
-    _report_file(output, path, columns, count)
-    return ExitStatus.COMPLETE
+        return _in_file(path, columns, write_parquet(path, answer, columns))
 
 
-def _report_file(output: Output, path: Path, columns: list[str], count: int) -> None:
+def _in_file(path: Path, columns: list[str], count: int) -> Answer:
     document = {"columns": columns, "count": count, "path": str(path.absolute())}
-    output.result(document, lambda console: console.print(f"{counted(count, 'row')} in {path}"))
+    return Answer(document, [f"{counted(count, 'row')} in {path}"])
 
 
 def ask(
@@ -174,45 +177,33 @@ def _query_errors(data: DataFolder | None = None) -> Iterator[None]:
         ) from None
 
 
-def print_rows(
-    console: Console,
-    columns: list[str],
-    rows: Sequence[tuple[object, ...]],
-    limit: int = 0,
-    remedy: str = "--limit 0 shows all",
-) -> None:
-    """Print `limit` rows as a table. If there are more, the last line says so, with the `remedy`."""
+def rows_lines(
+    columns: list[str], rows: Sequence[tuple[object, ...]], limit: int, remedy: str
+) -> Iterator[RenderableType]:
+    """`limit` rows as a table; 0 for all. If there are more, the last line says so, with the `remedy`."""
     first = rows[:limit] if limit else rows
     numeric = [name for index, name in enumerate(columns) if first and all(_is_number(row[index]) for row in first)]
-    print_table(console, columns, first, right=numeric)
+    yield ReadableTable(columns, first, right=numeric)
     more = f"; there are more ({remedy})" if len(rows) > len(first) else ""
-    console.print(f"{counted(len(first), 'row')}{more}")
+    yield f"{counted(len(first), 'row')}{more}"
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float | Decimal | None) and not isinstance(value, bool)
 
 
-def list_examples(output: Output) -> ExitStatus:
-    """List the example queries with their questions."""
-    examples = all_examples()
-    document = {
-        "examples": [
-            {"example": query.name, "question": query.question, "notes": query.notes, "sql": query.sql}
-            for query in examples
-        ]
-    }
-
-    def render(console: Console) -> None:
-        rows = [(query.name, query.question) for query in examples]
-        print_table(console, ("example", "question"), rows)
-        console.print(
-            f"`bookferry query --example NAME` runs an example. To change one, copy NAME.sql from {examples_folder()}, and run your copy "
-            "with --file. The same SQL runs on Postgres."
-        )
-
-    output.result(document, render)
-    return ExitStatus.COMPLETE
+def _examples() -> Answer:
+    """The example queries with their questions."""
+    queries = [
+        {"example": query.name, "question": query.question, "notes": query.notes, "sql": query.sql}
+        for query in examples.all_examples()
+    ]
+    table = ReadableTable(("example", "question"), [(query["example"], query["question"]) for query in queries])
+    advice = (
+        f"`bookferry query --example NAME` runs an example. To change one, copy NAME.sql from {examples.examples_folder()}, and run your "
+        "copy with --file. The same SQL runs on Postgres."
+    )
+    return Answer({"examples": queries}, [table, advice])
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from rich.console import Console
+from rich.console import RenderableType
 
-from cli.output import Output, print_table, print_warning
+from cli.output import Answer, ReadableTable, warning
 from cli.snapshots import tenant_snapshot
-from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
 from pipelines.records.advice import label_of
 from pipelines.report.build import make_report
@@ -23,14 +23,13 @@ MOST_PRINTED = 15
 """Groups of issues to list; the page lists all."""
 
 
-def report_on(settings: Settings, tenant: str, snapshot: str | None, output: Output) -> ExitStatus:
+def report_on(settings: Settings, *, tenant: str, snapshot: str | None) -> Answer:
     """Make the report of a tenant's newest complete snapshot or of a named one."""
     data = open_data(settings)
     chosen = tenant_snapshot(data, tenant, snapshot)
     library = settings.tenants.get(tenant)  # a snapshot outlives its table in bookferry.toml
     report = make_report(data, chosen, now=datetime.now(UTC), record_url=library.record_url if library else None)
-    output.result(document(report), lambda console: _print(console, report))
-    return ExitStatus.COMPLETE
+    return Answer(document(report), _lines(report))
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -59,15 +58,14 @@ def _fit(figures: Any) -> Any:
     return {safe_text(name): _fit(value) for name, value in figures.items()} if isinstance(figures, dict) else figures
 
 
-def _print(console: Console, report: Report) -> None:
+def _lines(report: Report) -> Iterator[RenderableType]:
     rows = [(label_of(kind.rule, kind.type), f"{kind.issues:,}") for kind in report.issue_kinds[:MOST_PRINTED]]
     if rows:
-        print_table(console, ("what to look at", "issues"), rows, right=("issues",))
+        yield ReadableTable(("what to look at", "issues"), rows, right=("issues",))
     if len(report.issue_kinds) > MOST_PRINTED:
-        console.print(f"and {counted(len(report.issue_kinds) - MOST_PRINTED, 'more group')} of issues on the page")
+        yield f"and {counted(len(report.issue_kinds) - MOST_PRINTED, 'more group')} of issues on the page"
     if not report.complete:
-        print_warning(console, f"{report.snapshot} is partial: the numbers may be too small.")
-    for path in (report.paths.issues, report.paths.workbook, report.paths.html):
-        console.print(path)
+        yield warning(f"{report.snapshot} is partial: the numbers may be too small.")
+    yield from (report.paths.issues, report.paths.workbook, report.paths.html)
     issues = f"{counted(report.to_do, 'issue')} to look at in {counted(report.figures.publications, 'publication')}"
-    console.print(f"Report of {report.snapshot}: {issues}; {report.repaired:,} that Bookferry repaired.")
+    yield f"Report of {report.snapshot}: {issues}; {report.repaired:,} that Bookferry repaired."

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
-from rich.console import Console
+from rich.console import RenderableType
 
 from cli.migrate import applied_plan, migrating, planned, verified
-from cli.migration_output import plan_document, print_applied, print_proof
-from cli.output import Output, print_first, print_verdict
+from cli.migration_output import applied_lines, plan_document, proof_lines
+from cli.options import names_in
+from cli.output import Answer, first, verdict
 from cli.progress import ProgressDisplay
 from cli.snapshots import tenant_snapshot
 from cli.tell_dagster import tell_dagster
@@ -34,17 +36,18 @@ if TYPE_CHECKING:
 
 def restore_snapshot(
     settings: Settings,
+    *,
     snapshot: str,
     tenant: str,
-    output: Output,
-    *,
-    resources: Sequence[str],
+    resources: str,
     overwrite: bool,
-) -> ExitStatus:
+) -> Answer:
     """Plan, apply and verify. Creates what the library lacks, and deletes nothing."""
     check_target(settings, tenant)
     with migrating(settings) as (migration, _display):
-        plan = planned(migration, snapshot, tenant, resources=resources, overwrite=overwrite, sends_invalid=True)
+        plan = planned(
+            migration, snapshot, tenant, resources=names_in(resources), overwrite=overwrite, sends_invalid=True
+        )
         applied = applied_plan(migration, plan, Limits(touched_percent=100.0))
         proof = verified(migration, plan)
     document = {
@@ -52,20 +55,14 @@ def restore_snapshot(
         **as_json(applied),
         "verification": msgspec.to_builtins(proof),
     }
-
-    def render(console: Console) -> None:
-        print_applied(console, plan, applied, verified=True)
-        print_proof(console, plan, proof)
-
-    output.result(document, render)
+    incomplete = applied.failed + applied.quarantined + applied.lacking.total + plan.facts.count(Action.CONFLICT)
+    status = ExitStatus.PARTIAL if incomplete else ExitStatus.COMPLETE
     if not proof.as_planned:
-        return ExitStatus.DIFFERENCES
-    incomplete = applied.failed + applied.quarantined + applied.lacking.total
-    incomplete += plan.facts.count(Action.CONFLICT)
-    return ExitStatus.PARTIAL if incomplete else ExitStatus.COMPLETE
+        status = ExitStatus.DIFFERENCES
+    return Answer(document, chain(applied_lines(plan, applied, verified=True), proof_lines(plan, proof)), status)
 
 
-def drill_tenant(settings: Settings, tenant: str, snapshot: str | None, output: Output) -> ExitStatus:
+def drill_tenant(settings: Settings, *, tenant: str, snapshot: str | None) -> Answer:
     """Restore a tenant's newest complete snapshot, or a named one, into a sandbox, and read it again."""
     data = open_data(settings, personal_keys(settings))
     chosen = tenant_snapshot(data, tenant, snapshot)
@@ -74,8 +71,7 @@ def drill_tenant(settings: Settings, tenant: str, snapshot: str | None, output: 
     if snapshot is None:  # the newest one, whose age Dagster shows
         tell_dagster(settings, partial(_drill_results, tenant, drilled), f"the drill of {tenant}")
     document = {**msgspec.to_builtins(drilled), "snapshot": drilled.name}
-    output.result(document, lambda console: _print_drill(console, drilled))
-    return ExitStatus.COMPLETE if drilled.ok else ExitStatus.DIFFERENCES
+    return Answer(document, _drill_lines(drilled), ExitStatus.COMPLETE if drilled.ok else ExitStatus.DIFFERENCES)
 
 
 def _drill_results(tenant: str, drilled: DrillResult) -> Iterator[Result]:
@@ -84,17 +80,16 @@ def _drill_results(tenant: str, drilled: DrillResult) -> Iterator[Result]:
     return drill_results(tenant, drilled)
 
 
-def _print_drill(console: Console, drilled: DrillResult) -> None:
-    """Print the first problems; the verdict is the last line."""
-    print_first(console, drilled.problems, drilled.problems_count)
-    print_first(console, [f"Not restored automatically: {message}" for message in drilled.left])
+def _drill_lines(drilled: DrillResult) -> Iterator[RenderableType]:
+    """The first problems; the verdict is the last line."""
+    yield from first(drilled.problems, drilled.problems_count)
+    yield from first([f"Not restored automatically: {message}" for message in drilled.left])
     what = f"{counted(drilled.records, 'record')} and {counted(drilled.files, 'file')} ({size(drilled.bytes)}) of {drilled.name}"
     what += " were restored into a sandbox"
     if not drilled.ok:
-        print_verdict(console, "NOT PROVED:", f"{what}; {counted(drilled.problems_count, 'problem')}.", good=False)
+        yield verdict("NOT PROVED:", f"{what}; {counted(drilled.problems_count, 'problem')}.", good=False)
     elif drilled.lost:
-        verdict = f"{what}, read again, and equal in all that was sent; {drilled.lost}."
-        print_verdict(console, "Proved in part:", verdict, good=False)
+        text = f"{what}, read again, and equal in all that was sent; {drilled.lost}."
+        yield verdict("Proved in part:", text, good=False)
     else:
-        verdict = f"{what}, read again, and equal in every field and byte; {duration(drilled.seconds)}."
-        print_verdict(console, "Proved:", verdict)
+        yield verdict("Proved:", f"{what}, read again, and equal in every field and byte; {duration(drilled.seconds)}.")

@@ -8,6 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+import typer
+
+from cli.options import settings_of
 from cli.process import replace_process
 from cli.stop_signals import STOP_SIGNALS
 from pipelines.python_process import python_command
@@ -28,16 +31,19 @@ OUTPUT_VARIABLE = "BOOKFERRY_SANDBOX_OUTPUT"
 """Tells `python -m sandbox` in which form it prints addresses and errors."""
 
 
-def run_sandbox(arguments: Sequence[str], *, as_json: bool) -> NoReturn:
+def run_sandbox(*, context: typer.Context, like: str | None, config: str | None, json: bool) -> NoReturn:
     """Run `python -m sandbox` with the same arguments. A stop signal waits until the sandbox can receive it."""
-    os.environ[OUTPUT_VARIABLE] = "json" if as_json else "words"
+    arguments = list(context.args)
+    if like is not None:
+        arguments = [*_like_snapshot(settings_of(config), like, arguments), *arguments]
+    os.environ[OUTPUT_VARIABLE] = "json" if json else "words"
     if not HELP.isdisjoint(arguments):
         sys.stdout.write(LIKE_HELP)
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     replace_process(python_command("-m", "sandbox", *arguments))
 
 
-def like_snapshot(settings: Settings, name: str, arguments: Sequence[str]) -> list[str]:
+def _like_snapshot(settings: Settings, name: str, arguments: Sequence[str]) -> list[str]:
     """The options for a sandbox with the shapes of a snapshot: an empty library, unless `arguments` name one, to restore into."""
     # A sandbox without a snapshot starts without these
     import msgspec  # noqa: PLC0415

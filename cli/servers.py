@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import NoReturn
 
 from cli.dagster_instance import dagster_home, workspace
-from cli.output import Output
+from cli.options import settings_of
+from cli.output import Answer, print_answer
 from cli.process import replace_process
 from pipelines.errors import ConfigurationError
 from pipelines.python_process import SAFE_PATH_VARIABLE, python_command
 from pipelines.settings.loading import CONFIG_VARIABLE
-from pipelines.settings.settings import Settings
 
 OUR_FOLDER = Path(__file__).resolve().parents[1]
 """The folder that has our packages."""
 
 
-def run_ui(settings: Settings, host: str, port: int, output: Output) -> NoReturn:
+def run_ui(*, host: str, port: int, config: str | None, json: bool) -> NoReturn:
     """Run `dagster dev` with this configuration and the instance of the command line."""
+    settings = settings_of(config)
     _check_installation()
     _check_port(host, port)
     os.environ[CONFIG_VARIABLE] = str(settings.path)
@@ -32,12 +33,8 @@ def run_ui(settings: Settings, host: str, port: int, output: Output) -> NoReturn
     # Dagster imports the definitions from the "working directory" of a workspace first. Without one that is the working folder.
     location = workspace(home, OUR_FOLDER)
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    output.result(
-        {"url": url, "dagster_home": str(home)},
-        lambda console: console.print(
-            f"Dagster's web interface: {url}  (Ctrl-C ends it)\nconfiguration: {settings.path}"
-        ),
-    )
+    lines = f"Dagster's web interface: {url}  (Ctrl-C ends it)", f"configuration: {settings.path}"
+    print_answer(Answer({"url": url, "dagster_home": str(home)}, lines), as_json=json)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the result on stdout is complete
     _accept_interrupts()
     os.environ["PYTHONWARNINGS"] = "ignore"  # Dagster's warnings about itself, in each of its processes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,11 +12,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from cli.command_lines import command_line
 from cli.nightly import RESTART, outdated_tenants
-from cli.output import Output
-from pipelines.errors import ConfigurationError, ExitStatus
+from cli.output import Answer
+from pipelines.errors import ConfigurationError
 from pipelines.records.values import valid_text
 from pipelines.service_limits import REQUESTS_PER_MINUTE
-from pipelines.settings.loading import load_settings
+from pipelines.settings.loading import CONFIG_FILE, load_settings
 from pipelines.settings.tenant import TenantName
 
 CONFIG = """\
@@ -66,44 +65,17 @@ api = "v3"  # `bookferry login {tenant}` signs in
 }
 
 
-@dataclass(frozen=True)
-class InitOptions:
-    """The options of `init`; `None` is what nobody said."""
-
-    tenant: str | None
-    base_url: str | None
-    api: str
-    data: str | None
-
-    def library(self) -> str:
-        """The table of the library in bookferry.toml. Raises `ConfigurationError` for a name or a version that cannot be."""
-        tenant = self.tenant or TENANT
-        try:
-            TypeAdapter(TenantName).validate_python(tenant)
-        except ValidationError:
-            raise ConfigurationError(
-                f"--tenant {tenant!r}: a tenant's name has only lower case letters, digits and _, and starts with a letter."
-            ) from None
-        if self.api not in SIGN_IN:
-            raise ConfigurationError(f"--api {self.api}: there is no such version; say one of {', '.join(SIGN_IN)}.")
-        return LIBRARY.format(
-            tenant=tenant,
-            base_url=_toml(self.base_url or EXAMPLE_URL),
-            sign_in=SIGN_IN[self.api].format(tenant=tenant, variable=tenant.upper()),
-            requests_per_minute=REQUESTS_PER_MINUTE,
-        )
-
-
-def write_config(path: Path, options: InitOptions, output: Output) -> ExitStatus:
-    """Write a configuration that loads, or add the library to the one that is there. Print the next steps."""
-    library, data = options.library(), _toml(options.data or DATA)
+def write_config(config: str | None, *, tenant: str | None, base_url: str | None, api: str, data: str | None) -> Answer:
+    """Write a configuration that loads, or add the library to the one that is there, and say the next steps."""
+    path = Path(config or CONFIG_FILE)
+    library = _library(tenant or TENANT, base_url or EXAMPLE_URL, api)
+    text = CONFIG.format(data=_toml(data or DATA), library=library)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(CONFIG.format(data=data, library=library))
+            file.write(text)
     except FileExistsError:
-        _add(path, options, library)
-        _print_result(path, options, output, f"Added '{options.tenant}' to {path}.")
-        return ExitStatus.COMPLETE
+        _add(path, tenant, data, library)
+        return _next_steps(path, tenant or TENANT, base_url, api, f"Added '{tenant}' to {path}.")
     except OSError as error:
         raise _not_written(path, error) from None
     try:
@@ -111,25 +83,40 @@ def write_config(path: Path, options: InitOptions, output: Output) -> ExitStatus
     except ConfigurationError:
         path.unlink()
         raise
-    _print_result(path, options, output, f"Wrote {path}.")
-    return ExitStatus.COMPLETE
+    return _next_steps(path, tenant or TENANT, base_url, api, f"Wrote {path}.")
 
 
-def _add(path: Path, options: InitOptions, library: str) -> None:
+def _library(tenant: str, base_url: str, api: str) -> str:
+    """The table of a library in bookferry.toml. Raises `ConfigurationError` for a name or a version that cannot be."""
+    try:
+        TypeAdapter(TenantName).validate_python(tenant)
+    except ValidationError:
+        raise ConfigurationError(
+            f"--tenant {tenant!r}: a tenant's name has only lower case letters, digits and _, and starts with a letter."
+        ) from None
+    if api not in SIGN_IN:
+        raise ConfigurationError(f"--api {api}: there is no such version; say one of {', '.join(SIGN_IN)}.")
+    return LIBRARY.format(
+        tenant=tenant,
+        base_url=_toml(base_url),
+        sign_in=SIGN_IN[api].format(tenant=tenant, variable=tenant.upper()),
+        requests_per_minute=REQUESTS_PER_MINUTE,
+    )
+
+
+def _add(path: Path, tenant: str | None, data: str | None, library: str) -> None:
     """Add a library at the end of a configuration that is valid before and after it; what is there stays as it is, comments, too."""
-    if options.tenant is None:
+    if tenant is None:
         raise ConfigurationError(
             f"{path} already exists and was left as it is. To add a library to it: "
             "`bookferry init --tenant NAME --base-url ADDRESS`. For another file, name it with --config."
         )
-    if options.data is not None:
+    if data is not None:
         raise ConfigurationError(
-            f"{path} already says where the data is, and was left as it is. Leave --data out to add '{options.tenant}' to it."
+            f"{path} already says where the data is, and was left as it is. Leave --data out to add '{tenant}' to it."
         )
-    if options.tenant in load_settings(path).tenants:
-        raise ConfigurationError(
-            f"{path} already has a library '{options.tenant}' and was left as it is. Edit it there."
-        )
+    if tenant in load_settings(path).tenants:
+        raise ConfigurationError(f"{path} already has a library '{tenant}' and was left as it is. Edit it there.")
     real = path.resolve()
     changed = real.with_name(f".{real.name}.{os.getpid()}")
     try:
@@ -140,7 +127,7 @@ def _add(path: Path, options: InitOptions, library: str) -> None:
         changed.replace(real)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"{path} was left as it is: with '{options.tenant}' at its end it would not be valid. "
+            f"{path} was left as it is: with '{tenant}' at its end it would not be valid. "
             f"{str(error).replace(str(changed), str(path))}"
         ) from None
     except OSError as error:
@@ -153,15 +140,14 @@ def _not_written(path: Path, error: OSError) -> ConfigurationError:
     return ConfigurationError(f"{path} cannot be written: {error.strerror}.")
 
 
-def _print_result(path: Path, options: InitOptions, output: Output, what: str) -> None:
-    tenant = options.tenant or TENANT
-    variables = [f"{tenant.upper()}_{name}" for name in ("USER", "PASSWORD")] if options.api == "v2" else []
+def _next_steps(path: Path, tenant: str, base_url: str | None, api: str, what: str) -> Answer:
+    variables = [f"{tenant.upper()}_{name}" for name in ("USER", "PASSWORD")] if api == "v2" else []
     sign_in = (
         f"export {' '.join(f'{variable}=...' for variable in variables)}"
         if variables
         else command_line("login", tenant)
     )
-    steps = [] if options.base_url else ["write the address of your library into it, as base_url"]
+    steps = [] if base_url else ["write the address of your library into it, as base_url"]
     steps += [sign_in, command_line("doctor", tenant), command_line("backup", tenant)]
     if tenant in outdated_tenants(load_settings(path), datetime.now(UTC)):
         steps.append(f"{RESTART[0].lower()}{RESTART[1:]}, which does not know '{tenant}' yet")
@@ -171,8 +157,7 @@ def _print_result(path: Path, options: InitOptions, output: Output, what: str) -
         "variables": variables,
         "next": command_line("backup", tenant) if variables else sign_in,
     }
-    lines = [f"{what} Next:", *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))]
-    output.result(document, lambda console: console.print("\n".join(lines)))
+    return Answer(document, [f"{what} Next:", *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))])
 
 
 def _toml(text: str) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
-from rich.console import Console
+from rich.console import RenderableType
 from rich.text import Text
 
-from cli.output import MOST_PRINTED, Output, ago, print_first, print_table, print_warning
-from pipelines.errors import ExitStatus
+from cli.output import MOST_PRINTED, Answer, ReadableTable, ago, first, warning
 from pipelines.humanize import duration, last_and_more, size
 from pipelines.inventory import RESOURCES, plural
 from pipelines.records.files import COVER
@@ -23,7 +22,7 @@ from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Sna
 from pipelines.store.stores import open_data
 
 
-def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> ExitStatus:
+def list_snapshots(settings: Settings, *, tenant: str | None) -> Answer:
     """List all snapshots, oldest first. An empty folder is no failure."""
     if tenant is not None:
         settings.tenant(tenant)
@@ -33,22 +32,18 @@ def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> Ex
     for snapshot in snapshots:
         name = snapshot.name.split("/")
         lines.append(SnapshotLine(snapshot, VERIFICATIONS.last(data, *name), DRILLS.last(data, *name)))
-    output.result(
-        {
-            "snapshots": [_line(line, now) for line in lines],
-            "damaged": [{"snapshot": snapshot.name, "problem": str(snapshot.problem)} for snapshot in damaged],
-        },
-        lambda console: _print_list(console, lines, damaged, now, settings),
-    )
-    return ExitStatus.COMPLETE
+    document = {
+        "snapshots": [_line(line, now) for line in lines],
+        "damaged": [{"snapshot": snapshot.name, "problem": str(snapshot.problem)} for snapshot in damaged],
+    }
+    return Answer(document, _list(lines, damaged, now, settings))
 
 
-def show_snapshot(settings: Settings, name: str, output: Output) -> ExitStatus:
+def show_snapshot(settings: Settings, *, snapshot: str) -> Answer:
     """Show the manifest of one snapshot."""
-    snapshot = open_data(settings).find_snapshot(name)
-    document = {**msgspec.json.decode(msgspec.json.encode(snapshot.manifest)), "path": snapshot.address}
-    output.result(document, lambda console: _print_snapshot(console, snapshot))
-    return ExitStatus.COMPLETE
+    chosen = open_data(settings).find_snapshot(snapshot)
+    document = {**msgspec.json.decode(msgspec.json.encode(chosen.manifest)), "path": chosen.address}
+    return Answer(document, _manifest(chosen))
 
 
 def tenant_snapshot(data: DataFolder, tenant: str, name: str | None) -> Snapshot:
@@ -86,15 +81,11 @@ def _bytes(snapshot: Snapshot) -> int:
     return sum(table.bytes for table in snapshot.manifest.tables.values())
 
 
-def _print_list(
-    console: Console,
-    lines: list[SnapshotLine],
-    damaged: list[DamagedSnapshot],
-    now: datetime,
-    settings: Settings,
-) -> None:
+def _list(
+    lines: list[SnapshotLine], damaged: list[DamagedSnapshot], now: datetime, settings: Settings
+) -> Iterator[RenderableType]:
     if not lines and not damaged:
-        console.print(f"No snapshots in {settings.bucket or settings.data} yet. `bookferry backup TENANT` makes one.")
+        yield f"No snapshots in {settings.bucket or settings.data} yet. `bookferry backup TENANT` makes one."
         return
     rows = [
         (
@@ -111,21 +102,21 @@ def _print_list(
     ]
     columns = ("snapshot", "age", "proof", "records", "size", "requests", "last verified", "last drilled")
     rows += [(snapshot.name, "", "DAMAGED", "", "", "", "", "") for snapshot in damaged]
-    print_table(console, columns, rows, right=("records", "size", "requests"))
-    print_not_read(console, [(line.snapshot.name, line.snapshot) for line in lines])
+    yield ReadableTable(columns, rows, right=("records", "size", "requests"))
+    yield from not_read_lines([(line.snapshot.name, line.snapshot) for line in lines])
     for snapshot in damaged:
         remedy = f"`bookferry snapshots verify {snapshot.name}` checks it again."
-        print_warning(console, f"{snapshot.name}: {snapshot.problem} {remedy}")
+        yield warning(f"{snapshot.name}: {snapshot.problem} {remedy}")
 
 
-def print_not_read(console: Console, snapshots: Sequence[tuple[str, Snapshot]]) -> None:
-    """Print what snapshots do not have, once for all that lack the same. Each has its name in the table above."""
+def not_read_lines(snapshots: Sequence[tuple[str, Snapshot]]) -> Iterator[str]:
+    """What snapshots do not have, once for all that lack the same. Each has its name in the table above."""
     names: dict[str, list[str]] = {}
     for name, snapshot in snapshots:
         if snapshot.not_read:
             names.setdefault(_not_read(snapshot), []).append(name)
     for what, lacking in names.items():
-        console.print(f"Not read in {last_and_more(lacking)}: {what}.")
+        yield f"Not read in {last_and_more(lacking)}: {what}."
 
 
 def _not_read(snapshot: Snapshot) -> str:
@@ -147,55 +138,58 @@ def checked(result: SnapshotVerification | DrillResult | None, now: datetime) ->
     return when if result.ok else f"{bad}, {when}"
 
 
-def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
+def _manifest(snapshot: Snapshot) -> Iterator[RenderableType]:
     manifest = snapshot.manifest
-    verdict = ("complete", "") if manifest.complete else ("PARTIAL", "yellow")
-    console.print(Text.assemble((snapshot.name, "bold"), "  ", verdict))
-    console.print(f"from {manifest.base_url} ({manifest.api}), {manifest.started_at} in {duration(manifest.seconds)}")
-    console.print(f"in {snapshot.address}")
-    for problem in (*manifest.problems, *manifest.notes):
-        print_warning(console, problem)
-    proof = [
+    proof = ("complete", "") if manifest.complete else ("PARTIAL", "yellow")
+    yield Text.assemble((snapshot.name, "bold"), "  ", proof)
+    yield f"from {manifest.base_url} ({manifest.api}), {manifest.started_at} in {duration(manifest.seconds)}"
+    yield f"in {snapshot.address}"
+    yield from map(warning, (*manifest.problems, *manifest.notes))
+    listings = [
         (name, *map(_number, (facts.records, facts.distinct_ids, facts.x_total, facts.requests)), facts.endpoint)
         for name, facts in manifest.resources.items()
     ]
-    proof += [
+    listings += [
         (name, "", "", "", _number(attempt.requests), "not readable") for name, attempt in manifest.unreadable.items()
     ]
-    proof += [
+    listings += [
         (list_in_words(name), "", "", "", "", "not read")
         for name in snapshot.not_read
         if name not in manifest.unreadable
     ]
-    print_failed_files(console, manifest.files, most=len(manifest.files.failures))
+    yield from map(warning, _failed_files(manifest.files))
     numbers = ("records", "distinct ids", "X-Total", "requests")
-    print_table(console, ("resource", *numbers, "read from"), proof, title="\nProof", right=numbers)
+    yield ReadableTable(("resource", *numbers, "read from"), listings, title="\nProof", right=numbers)
     files = [
         (facts.path, _number(facts.rows), size(facts.bytes), f"{facts.sha256[:16]}…")
         for facts in manifest.tables.values()
     ]
-    print_table(console, ("file", "rows", "size", "SHA-256"), files, title="\nTables", right=("rows", "size"))
+    yield ReadableTable(("file", "rows", "size", "SHA-256"), files, title="\nTables", right=("rows", "size"))
     for key in {facts.key for facts in manifest.tables.values() if facts.encrypted}:
         paths = ", ".join(facts.path for facts in manifest.tables.values() if facts.key == key)
-        console.print(f"Encrypted with the personal key {key}: {paths}.")
+        yield f"Encrypted with the personal key {key}: {paths}."
     residue = [
         (resource, key, _number(count)) for resource, keys in manifest.residue.items() for key, count in keys.items()
     ]
     if residue:
         title = "\nKept as residue: keys that no column takes"
-        print_table(console, ("resource", "key", "records"), residue, title=title, right=("records",))
+        yield ReadableTable(("resource", "key", "records"), residue, title=title, right=("records",))
 
 
 def _number(count: int | None) -> str:
     return "not sent" if count is None else f"{count:,}"
 
 
-def print_failed_files(console: Console, files: FileTotals, *, most: int = MOST_PRINTED) -> None:
-    """Print the first `most` files that could not be fetched, with the reasons."""
+def failed_files(files: FileTotals) -> Iterator[RenderableType]:
+    """The first files that could not be fetched, with the reasons."""
+    return first(_failed_files(files), files.failed, "`bookferry snapshots show` lists them")
+
+
+def _failed_files(files: FileTotals) -> list[str]:
     lines = []
     for failure in files.failures:
         what = f"asset {failure.asset_id}"
         if failure.kind == COVER:
             what = f"cover of publication {failure.publication_id}"
         lines.append(f"{what}{f' ({failure.name})' if failure.name else ''}: {failure.problem}")
-    print_first(console, lines, files.failed, "`bookferry snapshots show` lists them", most=most)
+    return lines

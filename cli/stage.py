@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from rich.console import Console
+from rich.console import RenderableType
 
-from cli.output import Output, print_warning
-from pipelines.errors import ConfigurationError, ExitStatus
+from cli.output import Answer, say, warning
+from pipelines.errors import ConfigurationError
 from pipelines.humanize import counted, duration
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from pipelines.store.postgres.loading import LoadResult
 
 
-def stage_snapshots(
-    settings: Settings, tenant: str | None, snapshot: str | None, output: Output, *, history: bool
-) -> ExitStatus:
+def stage_snapshots(settings: Settings, *, tenant: str | None, snapshot: str | None, history: bool) -> Answer:
     """Stage the newest snapshot of one tenant or of all, or a named one, or with `history` all that are missing."""
     if snapshot is not None and (history or tenant is None):
         raise ConfigurationError(
@@ -37,20 +35,12 @@ def stage_snapshots(
     for name, target, stage in _targets(settings, data):
         staged[name] = []
         for library in tenants:
-            output.say(f"Staging {library} into {target.place} ...")
+            say(f"Staging {library} into {target.place} ...")
             staged[name] += stage(target, data, library, snapshot, history=history)
+    lines: list[RenderableType] = [line for load in staged.get("staged", ()) for line in load_lines(load)]
+    lines += map(registration_line, staged.get("iceberg", ()))
     document = {name: [load_document(step) for step in steps] for name, steps in staged.items()}
-
-    def show(console: Console) -> None:
-        for load in staged.get("staged", ()):
-            print_load(console, load)
-        for registration in staged.get("iceberg", ()):
-            print_registration(console, registration)
-        if not any(document.values()):
-            console.print("Nothing to stage: every complete snapshot is there.")
-
-    output.result(document, show)
-    return ExitStatus.COMPLETE
+    return Answer(document, lines or ["Nothing to stage: every complete snapshot is there."])
 
 
 def _targets(settings: Settings, data: DataFolder) -> Iterator[tuple[str, Any, Callable[..., list[Any]]]]:
@@ -70,17 +60,16 @@ def load_document(staged: LoadResult | Registration) -> dict[str, Any]:
     return {**msgspec.to_builtins(staged), "rows": staged.rows}
 
 
-def print_registration(console: Console, done: Registration) -> None:
-    """Print a registration."""
-    console.print(f"Iceberg tables have {_contents(done)}. {done.catalogue}, namespace {done.namespace}")
+def registration_line(done: Registration) -> str:
+    """A registration in a sentence."""
+    return f"Iceberg tables have {_contents(done)}. {done.catalogue}, namespace {done.namespace}"
 
 
-def print_load(console: Console, staged: LoadResult) -> None:
-    """Print a load; anything unexpected comes first."""
-    for sentence in (*staged.left_out, *staged.notes):
-        print_warning(console, sentence)
+def load_lines(staged: LoadResult) -> Iterator[RenderableType]:
+    """A load in lines; anything unexpected comes first."""
+    yield from map(warning, (*staged.left_out, *staged.notes))
     changed = f" ({sum(staged.written.values()):,} changed)"
-    console.print(f"Postgres shows {_contents(staged, changed)}. {staged.database}, schema {staged.schema}")
+    yield f"Postgres shows {_contents(staged, changed)}. {staged.database}, schema {staged.schema}"
 
 
 def _contents(staged: LoadResult | Registration, changed: str = "") -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from rich.console import Console
+from rich.console import RenderableType
 
 from cli.nightly import RESTART, FailedRun, failed_runs, outdated_tenants, scheduler_runs
-from cli.output import Output, ago, print_table, print_verdict, print_warning
-from cli.snapshots import checked, print_not_read
+from cli.output import Answer, ReadableTable, ago, verdict, warning
+from cli.snapshots import checked, not_read_lines
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
 from pipelines.overview.document import document
@@ -22,8 +22,8 @@ from pipelines.store.stores import open_data
 COLUMNS = ("library", "backup", "records", "files", "verified", "drilled", "sign-in")
 
 
-def show_status(settings: Settings, output: Output) -> ExitStatus:
-    """Print the state of every library. The status is 0 only if each is as its owner wants it."""
+def show_status(settings: Settings) -> Answer:
+    """The state of every library. The status is 0 only if each is as its owner wants it."""
     now = datetime.now(UTC)
     state = overview(settings, open_data(settings, personal_keys(settings)), now)
     scheduler = scheduler_runs(settings, now)
@@ -37,66 +37,55 @@ def show_status(settings: Settings, output: Output) -> ExitStatus:
     is_open = any(not run.done_again for run in failed or ()) or bool(outdated)
     status = max(state.exit_status, ExitStatus.PARTIAL) if is_open else state.exit_status
     runs = None if failed is None else [_run_document(run) for run in failed]
-    output.result(
-        {
-            **document(state),
-            "ok": status is ExitStatus.COMPLETE,
-            "scheduler": scheduler,
-            "failed_runs": runs,
-            "outdated": outdated,
-        },
-        lambda console: _print(console, state, now, failed or [], outdated, scheduler=scheduler),
-    )
-    return status
+    facts = {"ok": status is ExitStatus.COMPLETE, "scheduler": scheduler, "failed_runs": runs, "outdated": outdated}
+    lines = _lines(state, now, failed or [], outdated, scheduler=scheduler)
+    return Answer({**document(state), **facts}, lines, status)
 
 
 def _run_document(run: FailedRun) -> dict[str, Any]:
     return {**run._asdict(), "ended_at": run.ended_at.isoformat(timespec="seconds")}
 
 
-def _print(
-    console: Console,
+def _lines(
     state: Overview,
     now: datetime,
     failed: Sequence[FailedRun],
     outdated: Sequence[str],
     *,
     scheduler: bool | None,
-) -> None:
+) -> Iterator[RenderableType]:
     if not state.libraries:
-        console.print("bookferry.toml names no library. `bookferry init --tenant NAME` adds one.")
+        yield "bookferry.toml names no library. `bookferry init --tenant NAME` adds one."
         return
-    print_table(console, COLUMNS, [_row(library, now) for library in state.libraries], right=("records", "files"))
+    yield ReadableTable(COLUMNS, [_row(library, now) for library in state.libraries], right=("records", "files"))
     for library in state.libraries:
         for problem in library.problems:
-            print_warning(console, f"{library.tenant}: {problem.message.removesuffix('.')}. {problem.todo}".rstrip())
-    print_not_read(console, [(library.tenant, library.backup) for library in state.libraries if library.backup])
+            yield warning(f"{library.tenant}: {problem.message.removesuffix('.')}. {problem.todo}".rstrip())
+    yield from not_read_lines([(library.tenant, library.backup) for library in state.libraries if library.backup])
     for run in failed:
         what = f"{run.job} of {run.tenant}" if run.tenant else run.job
         ended = (
             f"{what} failed at {run.ended_at.astimezone(state.next_run.tzinfo):%H:%M} (run {run.run.partition('-')[0]})"
         )
         if run.done_again:
-            console.print(f"{ended}, and was done again since.")
+            yield f"{ended}, and was done again since."
         else:
-            print_warning(console, f"{ended}. `bookferry ui` shows why.")
+            yield warning(f"{ended}. `bookferry ui` shows why.")
     if outdated:
-        print_warning(
-            console, f"{', '.join(outdated)}: changed in bookferry.toml since `bookferry ui` was started. {RESTART}."
-        )
+        yield warning(f"{', '.join(outdated)}: changed in bookferry.toml since `bookferry ui` was started. {RESTART}.")
     for plan in state.plans:
         if not plan.begun:
-            console.print(f"Plan {plan.plan} waits for {plan.waits_for}: `bookferry {' '.join(plan.command)}`")
-    console.print(f"Next backup: {state.next_run:%-d %B %Y %H:%M} {state.next_run.tzname()}, {_SCHEDULER[scheduler]}.")
+            yield f"Plan {plan.plan} waits for {plan.waits_for}: `bookferry {' '.join(plan.command)}`"
+    yield f"Next backup: {state.next_run:%-d %B %Y %H:%M} {state.next_run.tzname()}, {_SCHEDULER[scheduler]}."
     names = [library.tenant for library in state.libraries if library.problems]
     names += [run.tenant or run.job for run in failed if not run.done_again]
     if bad := [*dict.fromkeys([*names, *outdated])]:
-        print_verdict(console, "NEEDS ATTENTION:", f"{', '.join(bad)}.", good=False)
+        yield verdict("NEEDS ATTENTION:", f"{', '.join(bad)}.", good=False)
     else:
         libraries = "1 library" if len(state.libraries) == 1 else f"{len(state.libraries):,} libraries"
         lost = "".join(f" Plan {plan.plan}: {plan.lost}." for plan in state.incomplete)
         word = "Nothing is due:" if lost else "All is well:"
-        print_verdict(console, word, f"{libraries}.{lost}", good=not lost)
+        yield verdict(word, f"{libraries}.{lost}", good=not lost)
 
 
 _SCHEDULER = {

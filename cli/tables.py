@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rich.console import Console
+from rich.console import RenderableType
 
-from cli.output import Output, print_table
-from pipelines.errors import ConfigurationError, ExitStatus
+from cli.output import Answer, ReadableTable
+from pipelines.errors import ConfigurationError
 from pipelines.records.advice import advice_of
 from pipelines.records.identifiers.rules import Rule, Sort
 from pipelines.records.tables.description import Column, Table
@@ -33,30 +33,26 @@ RULES = "rules"
 """The name for which the command lists the rules of identifiers and records."""
 
 
-def show_tables(settings: Settings | None, name: str | None, output: Output) -> ExitStatus:
-    """Show the data dictionary: every table, one table with its columns, or the rules.
+def show_tables(settings: Settings | None, *, table: str | None) -> Answer:
+    """The data dictionary: every table, one table with its columns, or the rules.
 
     `settings`: adds the row counts and the observed columns of the data folder.
     """
     snapshots = open_data(settings).snapshots() if settings is not None else []
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
     tables = [*_staged(complete), *RAW_TABLES, SNAPSHOTS, TABLES_READ]
-    if name == RULES:
-        output.result({"rules": rules()}, _print_rules)
-    elif name is None:
+    if table == RULES:
+        return Answer({"rules": rules()}, _rules())
+    if table is None:
         rows = _row_counts(snapshots, complete)
-        output.result(
-            {"tables": [_listed(table, rows) for table in tables]}, lambda console: _print_tables(console, tables, rows)
+        return Answer({"tables": [_listed(each, rows) for each in tables]}, _tables(tables, rows))
+    views = _views(tables)
+    if table not in views:
+        names = [*(each.name for each in tables), RULES]
+        raise ConfigurationError(
+            f"There is no table '{table}'{did_you_mean(table, names)}. Tables: {', '.join(names)}."
         )
-    else:
-        views = _views(tables)
-        if name not in views:
-            names = [*(table.name for table in tables), RULES]
-            raise ConfigurationError(
-                f"There is no table '{name}'{did_you_mean(name, names)}. Tables: {', '.join(names)}."
-            )
-        output.result(_document(name, views[name]), lambda console: _print_columns(console, views[name]))
-    return ExitStatus.COMPLETE
+    return Answer(_document(table, views[table]), _columns(views[table]))
 
 
 def rules() -> list[dict[str, str]]:
@@ -132,39 +128,37 @@ def types(column: Column) -> dict[str, str]:
     return {"arrow": str(column.type), "duckdb": SQL_TYPES[column.type], "postgres": sql_type(column)}
 
 
-def _print_tables(console: Console, tables: Sequence[Table], rows: Mapping[str, int]) -> None:
+def _tables(tables: Sequence[Table], rows: Mapping[str, int]) -> Iterator[RenderableType]:
     not_read = "not read" if rows else ""
     lines = [
         (table.name, f"{rows[table.name]:,}" if table.name in rows else not_read, table.comment) for table in tables
     ]
-    print_table(console, ("table", "rows", "contents"), lines, right=("rows",))
-    console.print(
+    yield ReadableTable(("table", "rows", "contents"), lines, right=("rows",))
+    yield (
         "Every table except snapshots contains the newest complete snapshot of each tenant that has it; <table>_history contains every "
         "complete one.\nOnly `bookferry query --personal` shows personal columns (of users and raw_users). `bookferry tables TABLE` "
         "describes the columns, `bookferry tables rules` the rules of identifiers and records."
     )
 
 
-def _print_columns(console: Console, table: Table) -> None:
+def _columns(table: Table) -> Iterator[RenderableType]:
     rows = [(column.name, types(column)["duckdb"].lower(), _meaning(column)) for column in table.columns]
-    print_table(console, ("column", "type", "meaning"), rows, title=table.comment)
+    yield ReadableTable(("column", "type", "meaning"), rows, title=table.comment)
     key = dict.fromkeys([*(column.name for column in table.columns if column in VIEW_COLUMNS), *table.key])
-    console.print(f"Key: {', '.join(key)}.")
+    yield f"Key: {', '.join(key)}."
     if any(column.personal for column in table.columns):
-        console.print("The views leave personal columns out; `bookferry query --personal` shows them.")
+        yield "The views leave personal columns out; `bookferry query --personal` shows them."
     if any(column.name == "rule" for column in table.columns):
-        console.print("`bookferry tables rules` says what the column rule means.")
+        yield "`bookferry tables rules` says what the column rule means."
 
 
 def _meaning(column: Column) -> str:
     return f"{column.comment}{' Always filled.' if column.required else ''}{' Personal.' if column.personal else ''}"
 
 
-def _print_rules(console: Console) -> None:
+def _rules() -> Iterator[RenderableType]:
     lines = [
         (rule["rule"], rule["about"], " ".join(filter(None, (rule["problem"], rule["suggestion"])))) for rule in rules()
     ]
-    print_table(console, ("rule", "about", "meaning"), lines)
-    console.print(
-        "These are the values of the column rule of publication_identifiers, and of the column code of tables of issues."
-    )
+    yield ReadableTable(("rule", "about", "meaning"), lines)
+    yield "These are the values of the column rule of publication_identifiers, and of the column code of tables of issues."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cli.boundary import after_answer
 from cli.dagster_instance import dagster_folder, dagster_home, one_at_a_time
-from cli.output import plain_console, print_warning
+from cli.output import plain_console, warning
 from cli.stop_signals import stops_delivered
 from pipelines.file_access import share_databases
 from pipelines.service.redaction import redact
@@ -45,12 +45,12 @@ def _tell(settings: Settings, results: Callable[[], Iterable[Result]], what: str
     else:
         return
     if what:
-        print_warning(
-            plain_console(sys.stderr),
+        text = (
             f"Dagster could not be told of {what}, and its pages do not show it: {redact(problem)}. Its instance is in "
             f"{dagster_folder(settings)}. Nothing else is affected, and nothing has to be repeated: once that is mended, the pages show "
-            "the next one.",
+            "the next one."
         )
+        plain_console(sys.stderr).print(warning(text))
 
 
 def _record(settings: Settings, results: Callable[[], Iterable[Result]]) -> None:

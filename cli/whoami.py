@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
+from rich.console import RenderableType
 
-from cli.login import print_jobs
-from cli.output import Output
-from pipelines.errors import ExitStatus, SignInError
+from cli.login import jobs_table
+from cli.output import Answer
+from pipelines.errors import SignInError
 from pipelines.humanize import duration
 from pipelines.scopes import abilities
 from pipelines.service.client import open_client
@@ -23,15 +24,15 @@ from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 
 
-def show_sign_in(settings: Settings, tenant: str, output: Output) -> ExitStatus:
-    """Ask the library who is signed in, and print the answer."""
+def show_sign_in(settings: Settings, *, tenant: str) -> Answer:
+    """Ask the library who is signed in."""
     data = open_data(settings)
     data.prepare()
     ask = _ask_v2 if settings.tenant(tenant).api == "v2" else _ask_v3
-    return ask(settings, tenant, data, output)
+    return ask(settings, tenant, data)
 
 
-def _ask_v2(settings: Settings, tenant: str, data: DataFolder, output: Output) -> ExitStatus:
+def _ask_v2(settings: Settings, tenant: str, data: DataFolder) -> Answer:
     """v2 has no endpoint for the signed-in user (service.md#v2). The result is that the library accepts the configured sign-in."""
     chosen, credentials = settings.tenant(tenant), settings.credentials(tenant)
     with open_client(settings, tenant, state=data.state) as client, end_of_v2_explained(client, tenant):
@@ -39,26 +40,19 @@ def _ask_v2(settings: Settings, tenant: str, data: DataFolder, output: Output) -
     user = credentials.username if isinstance(credentials, BasicCredentials) else None
     document = {"tenant": tenant, "api": "v2", "base_url": chosen.base_url, "accepted": True, "user": user}
     sign_in = f"user name {user}" if user else "the session cookie of a browser"
-
-    def render(console: Console) -> None:
-        console.print(f"'{tenant}' ({chosen.base_url}, v2) accepts {sign_in}.")
-        console.print(
-            "v2 has no scopes and does not say who is signed in. The roles of the account decide what is allowed."
-        )
-
-    output.result(document, render)
-    return ExitStatus.COMPLETE
+    lines = [
+        f"'{tenant}' ({chosen.base_url}, v2) accepts {sign_in}.",
+        "v2 has no scopes and does not say who is signed in. The roles of the account decide what is allowed.",
+    ]
+    return Answer(document, lines)
 
 
-def _ask_v3(settings: Settings, tenant: str, data: DataFolder, output: Output) -> ExitStatus:
+def _ask_v3(settings: Settings, tenant: str, data: DataFolder) -> Answer:
     person = who_am_i(settings, tenant, state=data.state)
     state = sign_in_state(settings, tenant, SystemClock())
     if state.problem is not None:
         raise SignInError(state.problem)
-    output.result(
-        _document(settings, tenant, person, state), lambda console: _render(console, settings, tenant, person, state)
-    )
-    return ExitStatus.COMPLETE
+    return Answer(_document(settings, tenant, person, state), _lines(settings, tenant, person, state))
 
 
 def _document(settings: Settings, tenant: str, person: dict[str, Any], state: SignInState) -> dict[str, Any]:
@@ -80,21 +74,19 @@ def _document(settings: Settings, tenant: str, person: dict[str, Any], state: Si
     }
 
 
-def _render(console: Console, settings: Settings, tenant: str, person: dict[str, Any], state: SignInState) -> None:
+def _lines(settings: Settings, tenant: str, person: dict[str, Any], state: SignInState) -> Iterator[RenderableType]:
     name, email = person.get("name") or "somebody without a name", person.get("email")
     roles = ", ".join(map(str, person.get("roles") or [])) or "none named"
-    console.print(
-        f"{name}{f' <{email}>' if email else ''} is signed in to '{tenant}' ({settings.tenant(tenant).base_url}, v3)."
-    )
-    console.print(f"Roles: {roles}. Scopes: {' '.join(state.scopes) or 'none'}.")
+    yield f"{name}{f' <{email}>' if email else ''} is signed in to '{tenant}' ({settings.tenant(tenant).base_url}, v3)."
+    yield f"Roles: {roles}. Scopes: {' '.join(state.scopes) or 'none'}."
     lifetime, due = duration(max(0.0, state.seconds_left or 0.0)), duration(state.renewal_in or 0.0)
-    console.print(
+    yield (
         f"Signed in {_time(state.signed_in_at)}, renewed {_time(state.renewed_at)}; the access token lasts "
         f"{lifetime} more. Its first use after {due} renews it."
     )
     if (advice := _warning(state)) is not None:
-        console.print(advice)
-    print_jobs(console, state.scopes)
+        yield advice
+    yield jobs_table(state.scopes)
 
 
 def _warning(state: SignInState) -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -34,7 +36,7 @@ KEPT_TO = {
     "typer": ("cli",),
     "rich": ("cli",),
     # completion has a tenth of a second, and settings take that alone
-    "tomllib": ("pipelines.settings.loading", "pipelines.migration.plan.mapping", "cli.commands.completion"),
+    "tomllib": ("pipelines.settings.loading", "pipelines.migration.plan.mapping", "cli.completion"),
 }
 """Package → the only places that may import it."""
 
@@ -187,16 +189,16 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("function", COMMANDS, ids=lambda function: function.name)
-def test_a_command_names_the_module_that_it_imports(function: ast.FunctionDef) -> None:
-    """`cli.boundary.command` imports it before a stop signal may arrive."""
-    (named,) = (
-        ast.literal_eval(one.args[0])
-        for one in function.decorator_list
-        if isinstance(one, ast.Call) and ast.unparse(one.func) == "command"
+def test_a_command_names_the_function_that_answers_it(function: ast.FunctionDef) -> None:
+    """`cli.boundary.command` calls it with the options by their names, after the settings, where the command wants those first."""
+    (decorator,) = (
+        one for one in function.decorator_list if isinstance(one, ast.Call) and ast.unparse(one.func) == "command"
     )
-    imported = [node for node in ast.walk(function) if isinstance(node, ast.ImportFrom)]
-    modules = [f"cli.{one.names[0].name}" if one.module == "cli" else one.module for one in imported]
-    assert modules[0] == named
+    module, _, name = ast.literal_eval(decorator.args[0]).partition(":")
+    opened = {keyword.arg: ast.unparse(keyword.value) for keyword in decorator.keywords}.get("opened")
+    first = [] if opened == "None" else [None]
+    parameters = inspect.signature(getattr(importlib.import_module(module), name))
+    parameters.bind(*first, **{argument.arg: None for argument in function.args.args})
 
 
 def test_decoders_of_types_are_made_at_import() -> None:

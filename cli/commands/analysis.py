@@ -1,4 +1,4 @@
-"""Commands for analysts: query, tables. Each imports what it runs when it runs."""
+"""Commands for analysts: query, tables. Each names the function that answers it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
+from cli import completion
 from cli.boundary import command
-from cli.commands import completion
-from cli.commands.options import ConfigOption, JsonOption, settings_if_any, settings_of
-from cli.output import Output
-from pipelines.errors import ExitStatus
+from cli.options import ConfigOption, JsonOption, settings_if_any
 
 
-@command("cli.query")
+@command("cli.query:query", opened=None)
 def query(  # noqa: PLR0917  one parameter for each option
     sql: Annotated[
         str | None, typer.Argument(help="A query over the staged tables, in DuckDB's SQL.", metavar="SQL")
@@ -28,7 +26,7 @@ def query(  # noqa: PLR0917  one parameter for each option
             "--example", autocompletion=completion.examples, help="Run an example query of Bookferry.", metavar="NAME"
         ),
     ] = None,
-    examples: Annotated[
+    list_examples: Annotated[
         bool, typer.Option("--list-examples", help="List the example queries and their questions.")
     ] = False,
     limit: Annotated[
@@ -59,18 +57,11 @@ def query(  # noqa: PLR0917  one parameter for each option
     ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Query the staged tables in SQL."""
-    from cli.query import OutputFormat, answer_query, chosen_sql, list_examples
-
-    output = Output(as_json=json)
-    if examples:
-        return list_examples(output)
-    text = chosen_sql(sql, file, example)
-    return answer_query(settings_of(config), text, output, OutputFormat(limit, csv, to), personal=personal)
 
 
-@command("cli.tables")
+@command("cli.tables:show_tables", opened=settings_if_any)
 def tables(
     table: Annotated[
         str | None,
@@ -78,10 +69,5 @@ def tables(
             help="The table to describe, with its columns; or rules, for those of identifiers and records. Default: a list of all tables."
         ),
     ] = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Show the data dictionary: every table, the columns of one, or the rules of identifiers."""
-    from cli.tables import show_tables
-
-    return show_tables(settings_if_any(config), table, Output(as_json=json))

@@ -1,4 +1,4 @@
-"""`bookferry migrate`: plan, decide, apply, verify, status, undo; and restore and drill. Each imports what it runs when it runs."""
+"""`bookferry migrate`: plan, decide, apply, verify, status, undo; and restore and drill. Each names the function that answers it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import Annotated
 
 import typer
 
+from cli import completion
 from cli.boundary import command
-from cli.commands import completion
 from cli.commands.application import Application
-from cli.commands.options import BackedUpTenant, ConfigOption, JsonOption, SnapshotIdOption, names_in, settings_of
-from cli.output import Output
-from pipelines.errors import ExitStatus
-from pipelines.migration.limits import NO_LIMITS, Limits
+from cli.options import BackedUpTenant, SnapshotIdOption
 
 migrate = Application(name="migrate", help="Migrate a library from version 2 to version 3: plan, apply, verify, undo.")
 
@@ -41,24 +38,19 @@ OverwriteOption = Annotated[
 
 
 @migrate.command("map")
-@command("cli.migrate")
+@command("cli.migrate:map_libraries")
 def map_libraries(
     source: Annotated[
         str, typer.Argument(autocompletion=completion.snapshots, help="A tenant, or a snapshot: TENANT/SNAPSHOT.")
     ],
     target: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="The v3 tenant to write into.")],
     resources: ResourcesOption = "",
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Write a mapping file: what is known of resources that nobody documents, and what a person must answer. Writes to no library."""
-    from cli import migrate as steps
-
-    return steps.map_libraries(settings_of(config), source, target, Output(as_json=json), resources=names_in(resources))
 
 
 @migrate.command("plan")
-@command("cli.migrate")
+@command("cli.migrate:make_plan")
 def plan(  # noqa: PLR0917  one parameter for each option
     source: Annotated[
         str,
@@ -89,39 +81,19 @@ def plan(  # noqa: PLR0917  one parameter for each option
             show_default=False,
         ),
     ] = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Plan a migration: what it would write, how long it takes, and what a person must decide. Writes nothing."""
-    from cli import migrate as steps
-
-    return steps.make_plan(
-        settings_of(config),
-        source,
-        target,
-        Output(as_json=json),
-        resources=names_in(resources),
-        fresh=not newest,
-        overwrite=overwrite,
-        first_days=first_days,
-        sends_invalid=invalid_identifiers,
-    )
 
 
 @migrate.command("decide")
-@command("cli.migrate")
+@command("cli.migrate:decide_plan")
 def decide(
     plan: PlanArgument,
     file: Annotated[
         Path, typer.Argument(help="The conflicts.tsv that was saved from the plan's page or from a spreadsheet.")
     ],
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Take decisions over into a plan: a conflicts.tsv that librarians filled in. The next plan follows them. Writes to no library."""
-    from cli import migrate as steps
-
-    return steps.decide_plan(settings_of(config), plan, file, Output(as_json=json))
 
 
 ForceOption = Annotated[
@@ -133,8 +105,8 @@ ForceOption = Annotated[
 
 
 @migrate.command("apply")
-@command("cli.migrate")
-def apply(  # noqa: PLR0917  one parameter for each option
+@command("cli.migrate:apply_plan")
+def apply(
     plan: PlanArgument,
     limit: Annotated[
         int | None, typer.Option(min=1, help="The most records to write; the next `migrate apply` continues.")
@@ -147,20 +119,12 @@ def apply(  # noqa: PLR0917  one parameter for each option
         ),
     ] = None,
     force: ForceOption = False,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Write exactly what a plan says. It can be stopped at any time and run again; it writes nothing twice."""
-    from cli import migrate as steps
-
-    limits = NO_LIMITS if force else Limits()
-    return steps.apply_plan(
-        settings_of(config), plan, Output(as_json=json), limits=limits, limit=limit, only=names_in(",".join(only or ()))
-    )
 
 
 @migrate.command("verify")
-@command("cli.migrate")
+@command("cli.migrate:verify_plan")
 def verify(
     plan: PlanArgument,
     contents: Annotated[
@@ -173,17 +137,12 @@ def verify(
             metavar="FOLDER",
         ),
     ] = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Verify a migration: read the target again and compare every record with the plan. Exits with 6 when anything differs."""
-    from cli import migrate as steps
-
-    return steps.verify_plan(settings_of(config), plan, Output(as_json=json), contents=contents, evidence=evidence)
 
 
 @migrate.command("status")
-@command("cli.migrate")
+@command("cli.migrate:show_status")
 def status(
     plan: PlanArgument,
     record: Annotated[
@@ -192,35 +151,24 @@ def status(
             help="Show one publication, by its id in the source, in source, plan and target. Sends one request."
         ),
     ] = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Show the progress of a plan: what is done, what remains, what was refused or is unclear. Sends no request."""
-    from cli import migrate as steps
-
-    return steps.show_status(settings_of(config), plan, Output(as_json=json), record=record)
 
 
 @migrate.command("undo")
-@command("cli.migrate")
+@command("cli.migrate:undo_plan")
 def undo(
     plan: PlanArgument,
     really: Annotated[
         bool, typer.Option("--really", help="Undo the plan. Without this option, only print what would be done.")
     ] = False,
     force: ForceOption = False,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Undo what a plan wrote: delete what it created, restore what it changed. Leaves what people have edited since."""
-    from cli import migrate as steps
-
-    limits = NO_LIMITS if force else Limits()
-    return steps.undo_plan(settings_of(config), plan, Output(as_json=json), really=really, limits=limits)
 
 
-@command("cli.restore")
-def restore(  # noqa: PLR0917  one parameter for each option
+@command("cli.restore:restore_snapshot")
+def restore(
     snapshot: Annotated[
         str,
         typer.Argument(
@@ -231,30 +179,13 @@ def restore(  # noqa: PLR0917  one parameter for each option
     tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="The v3 tenant to restore into.")],
     overwrite: OverwriteOption = False,
     resources: ResourcesOption = "",
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Restore a snapshot: create what the library lacks, and verify it. Deletes nothing; overwrites only with --overwrite."""
-    from cli.restore import restore_snapshot
-
-    return restore_snapshot(
-        settings_of(config),
-        snapshot,
-        tenant,
-        Output(as_json=json),
-        resources=names_in(resources),
-        overwrite=overwrite,
-    )
 
 
-@command("cli.restore")
+@command("cli.restore:drill_tenant")
 def drill(
     tenant: BackedUpTenant,
     snapshot: SnapshotIdOption = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Prove that a backup can be restored: restore it into a local sandbox, read it again, and compare every field and byte."""
-    from cli.restore import drill_tenant
-
-    return drill_tenant(settings_of(config), tenant, snapshot, Output(as_json=json))

@@ -1,4 +1,4 @@
-"""Commands that create or start something: demo, init, ui, sandbox. Each imports what it runs when it runs."""
+"""Commands that create or start something: demo, init, ui, sandbox. Each names the function that answers it."""
 
 from __future__ import annotations
 
@@ -7,29 +7,24 @@ from typing import Annotated
 
 import typer
 
+from cli import completion
 from cli.boundary import command
-from cli.commands import completion
-from cli.commands.options import ConfigOption, JsonOption, settings_of
-from cli.output import Output
-from pipelines.errors import ExitStatus
+from cli.options import ConfigOption, JsonOption
 
 
-@command("cli.demo")
+@command("cli.demo:run", opened=None)
 def demo(
     folder: Annotated[Path, typer.Option(help="Folder for the files of the demonstration.")] = Path("bookferry-demo"),
     backup_only: Annotated[
         bool, typer.Option("--backup-only", help="Leave out the migration, which takes a minute.")
     ] = False,
     json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Back up a local library of 5,445 real records, run three queries on it, and migrate it to version 3. Needs no account or network."""
-    from cli import demo as demo_command
-
-    return demo_command.run(folder, Output(as_json=json), backup_only=backup_only)
 
 
-@command("cli.setup")
-def init(  # noqa: PLR0917  one parameter for each option
+@command("cli.setup:write_config", opened=lambda config: config)
+def init(
     base_url: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Address of your library, without /api.")
     ] = None,
@@ -42,18 +37,11 @@ def init(  # noqa: PLR0917  one parameter for each option
     api: Annotated[
         str, typer.Option(help="Version of the API: v2, or v3, where you sign in with `bookferry login`.")
     ] = "v2",
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Write a first bookferry.toml, or add a library to it, and print the next steps. What is there stays as it is."""
-    from cli.setup import InitOptions, write_config
-
-    return write_config(
-        Path(config or "bookferry.toml"), InitOptions(tenant, base_url, api, data), Output(as_json=json)
-    )
 
 
-@command("cli.servers")
+@command("cli.servers:run_ui", opened=None)
 def ui(
     host: Annotated[
         str,
@@ -65,14 +53,11 @@ def ui(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the web interface.")] = 3000,
     config: ConfigOption = None,
     json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Start Dagster's web interface: runs, tables, checks. While it runs, it also starts the nightly backups."""
-    from cli.servers import run_ui
-
-    return run_ui(settings_of(config), host, port, Output(as_json=json))
 
 
-@command("cli.sandbox")
+@command("cli.sandbox:run_sandbox", opened=None)
 def sandbox(
     context: typer.Context,
     like: Annotated[
@@ -85,11 +70,5 @@ def sandbox(
     ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Run a local replacement of the service; `bookferry sandbox --help` lists its options."""
-    from cli.sandbox import like_snapshot, run_sandbox
-
-    if like is None:
-        return run_sandbox(context.args, as_json=json)
-    arguments = [*like_snapshot(settings_of(config), like, context.args), *context.args]
-    return run_sandbox(arguments, as_json=json)

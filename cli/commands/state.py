@@ -1,4 +1,4 @@
-"""`bookferry state`: move. It imports what it runs when it runs."""
+"""`bookferry state`: move. It names the function that answers it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ import typer
 
 from cli.boundary import command
 from cli.commands.application import Application
-from cli.commands.options import ConfigOption, JsonOption, settings_of
-from cli.output import Output
-from pipelines.errors import ExitStatus
 
 state = Application(name="state", help="Move the state that runs share: budget, journal of writes, leases.")
 
@@ -21,7 +18,7 @@ def _group() -> None:
 
 
 @state.command("move")
-@command("cli.state")
+@command("cli.state:move_to")
 def move(
     to: Annotated[
         Literal["local", "postgres"],
@@ -29,10 +26,5 @@ def move(
             "--to", help="local, the data folder, or postgres, the database of postgres_env.", metavar="PLACE"
         ),
     ],
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> ExitStatus:
+) -> None:
     """Move the state to a database that several machines share, or back: whole or not at all. If it is stopped, run it again."""
-    from cli.state import move_to
-
-    return move_to(settings_of(config), to, Output(as_json=json))

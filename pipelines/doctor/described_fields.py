@@ -149,7 +149,7 @@ def _described(look: Look, resource: str, snapshots: Sequence[Snapshot]) -> Desc
     return DescribedResource(resource, observer.shape, "one page of the service", schema, int(answer.status), columns)
 
 
-def report(look: Look, resources: Sequence[DescribedResource]) -> dict[str, Any]:
+def public_shapes(look: Look, resources: Sequence[DescribedResource]) -> dict[str, Any]:
     """What may be given to others: shapes, counts and names of headers; no value of a record, no name, no address, no secret.
 
     A key that few objects have may be a value, such as the name of a person; such keys are counted together.

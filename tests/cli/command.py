@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pipelines.service.http.budget import Budget
 from pipelines.settings.loading import load_settings
@@ -126,6 +126,11 @@ def run(
         preexec_fn=before,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def raising(error: Exception) -> NoReturn:
+    """What a command calls that ends with this error."""
+    raise error
 
 
 FORKS = Forks(ROOT, environment())

@@ -340,9 +340,8 @@ def test_a_connection_that_breaks_is_no_closed_pipe(capfd: pytest.CaptureFixture
     app = typer.Typer()
 
     @app.command()
-    @command("cli.output")
-    def upload() -> ExitStatus:
-        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+    @command("tests.cli.command:raising", opened=lambda _: BrokenPipeError(errno.EPIPE, "Broken pipe"))
+    def upload() -> None: ...
 
     assert run_app(app, []) == ExitStatus.FAILED
     assert "error: BrokenPipeError" in capfd.readouterr().err
@@ -350,14 +349,12 @@ def test_a_connection_that_breaks_is_no_closed_pipe(capfd: pytest.CaptureFixture
 
 def test_what_failed_after_an_error_stands_behind_it(capfd: pytest.CaptureFixture[str]) -> None:
     """As a note, and its exit status is that of the first."""
-    app = typer.Typer()
+    app, error = typer.Typer(), SafetyLimitError("Too many records failed.")
+    error.add_note("The plan was not shared.")
 
     @app.command()
-    @command("cli.output")
-    def apply() -> ExitStatus:
-        error = SafetyLimitError("Too many records failed.")
-        error.add_note("The plan was not shared.")
-        raise error
+    @command("tests.cli.command:raising", opened=lambda _: error)
+    def apply() -> None: ...
 
     assert run_app(app, []) == ExitStatus.SAFETY_LIMIT
     assert capfd.readouterr().err == "error: Too many records failed. The plan was not shared.\n"

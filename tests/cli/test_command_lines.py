@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli.command_lines import command_line, one_call, remember_config, with_command_lines
-from cli.output import plain_console, print_table
+from cli.output import ReadableTable, plain_console
 from tests.cli.command import environment, run
 
 ELSEWHERE = "my library/bookferry.toml"
@@ -88,6 +88,7 @@ def test_cells_of_tables_are_data(width: int) -> None:
     value = "`bookferry backup x`"
     with one_call():
         remember_config("a.toml")
-        print_table(plain_console(screen, width=width), ("title", "a second column of some width"), [(value, value)])
+        table = ReadableTable(("title", "a second column of some width"), [(value, value)])
+        plain_console(screen, width=width).print(table)
     assert " ".join(screen.getvalue().split()).count(value) == 2
     assert "a.toml" not in screen.getvalue()

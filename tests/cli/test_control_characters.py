@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 
 import pytest
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from cli.answers import write_csv, write_json
+from cli.answers import write_csv, write_rows_as_json
 from cli.boundary import command, run
-from cli.output import Output, plain_console, print_table, print_warning
+from cli.output import ReadableTable, plain_console, warning, write_json
 from pipelines.errors import ConfigurationError, ExitStatus
 
 HOSTILE = "\x1b[2J\x1b]0;x\x07 \x9b31m \u202egnp.exe \u2066 \u2028 [red]x[/red]"
@@ -28,9 +29,9 @@ def test_control_characters_are_shown(way: str) -> None:
     elif way == "text":
         console.print(Text(HOSTILE))
     elif way == "warning":
-        print_warning(console, HOSTILE)
+        console.print(warning(HOSTILE))
     else:
-        print_table(console, ["title"], [[HOSTILE]])
+        console.print(ReadableTable(["title"], [[HOSTILE]]))
         table = Table("title")
         table.add_row(Text(HOSTILE))
         console.print(table)
@@ -45,15 +46,15 @@ def hidden(printed: str) -> list[str]:
     return [char for char in printed if not char.isprintable() and char not in "\r\n"]
 
 
-def test_json_escapes_them_and_means_the_same() -> None:
+def test_json_escapes_them_and_means_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers get every character as it is; a terminal gets none that it obeys."""
     stream = io.StringIO()
-    output = Output(as_json=True, stdout=stream)
-    output.write_json({"title": HOSTILE + "\U000e0041"})
+    monkeypatch.setattr(sys, "stdout", stream)
+    write_json({"title": HOSTILE + "\U000e0041"})
     assert json.loads(stream.getvalue()) == {"title": HOSTILE + "\U000e0041"}
     assert not hidden(stream.getvalue())
     stream.truncate(0), stream.seek(0)
-    write_json(output, ["title"], iter([[(HOSTILE,)]]), not_read={})
+    write_rows_as_json(["title"], iter([[(HOSTILE,)]]), not_read={})
     assert json.loads(stream.getvalue())["rows"] == [{"title": HOSTILE}]
     assert not hidden(stream.getvalue())
 
@@ -61,7 +62,7 @@ def test_json_escapes_them_and_means_the_same() -> None:
 def test_cells_for_spreadsheets_show_them() -> None:
     """CSV has no escapes of its own. Nothing in a cell is a formula, either."""
     stream = io.StringIO()
-    write_csv(Output(as_json=False, stdout=stream).write, ["title"], iter([[(f"={HOSTILE}",)]]))
+    write_csv(stream.write, ["title"], iter([[(f"={HOSTILE}",)]]))
     assert not hidden(stream.getvalue().removeprefix("\ufeff"))
     assert stream.getvalue().splitlines()[1].startswith("'=")
 
@@ -72,9 +73,8 @@ def test_errors_show_them(error: type[Exception], capfd: pytest.CaptureFixture[s
     app = typer.Typer()
 
     @app.command()
-    @command("cli.output")
-    def fail() -> ExitStatus:
-        raise error(HOSTILE)
+    @command("tests.cli.command:raising", opened=lambda _: error(HOSTILE))
+    def fail() -> None: ...
 
     assert run(app, []) == (ExitStatus.USAGE if error is ConfigurationError else ExitStatus.FAILED)
     printed = capfd.readouterr().err

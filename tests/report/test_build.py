@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import timedelta
-from io import StringIO
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pytest
 from openpyxl import load_workbook
 
-from cli.output import Output
+from cli.output import print_answer
 from cli.report import report_on
 from pipelines.errors import ConfigurationError
 from pipelines.records.advice import code_of
@@ -176,7 +175,7 @@ def test_residue_and_whom_it_may_name(data: DataFolder) -> None:
     assert "0123" not in page
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of the newest complete snapshot, or of the one that is named; one document with the numbers and where the files are."""
     settings = settings_for(tmp_path, "old")
     data = open_data(settings)
@@ -185,9 +184,8 @@ def test_the_command(tmp_path: Path) -> None:
     )
 
     def report(snapshot: str | None, *, as_json: bool = True) -> str:
-        stdout = StringIO()
-        assert report_on(settings, "old", snapshot, Output(as_json=as_json, stdout=stdout)) == 0
-        return stdout.getvalue()
+        print_answer(report_on(settings, tenant="old", snapshot=snapshot), as_json=as_json)
+        return capsys.readouterr().out
 
     document = json.loads(report(None))
     assert (document["snapshot"], document["complete"], document["to_do"]) == (complete.name, True, 4)

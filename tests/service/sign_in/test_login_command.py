@@ -19,7 +19,6 @@ import pytest
 
 from cli import login
 from cli.commands.sign_in import STOPPED
-from cli.output import Output
 from pipelines.errors import SignInError
 from pipelines.scopes import SCOPES
 from pipelines.service.sign_in.loopback_redirect import query_parameters as read_answer
@@ -173,7 +172,7 @@ def test_a_login_without_a_response_ends(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(login, "WAIT_SECONDS", 0.1)
     with pytest.raises(SignInError, match="Nobody answered within 0 s") as ended:
-        login.log_in(home.settings, "new", Output(as_json=False), purpose=None, browser=True, new_client=False)
+        login.log_in(home.settings, tenant="new", purpose=None, no_browser=False, new_client=False)
     remedies = ("check client_id and redirect_uri", "--new-client")
     assert [remedy in str(ended.value) for remedy in remedies] == [issued, not issued]
 

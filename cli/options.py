@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli import completion
 from cli.command_lines import remember_config
-from cli.commands import completion
 
 if TYPE_CHECKING:
     from pipelines.settings.settings import Settings
@@ -31,6 +32,13 @@ def _config(context: typer.Context, parameter: typer.CallbackParam, value: str |
 
 ConfigOption = Annotated[str | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP, callback=_config)]
 JsonOption = Annotated[bool, typer.Option("--json", help=JSON_HELP, callback=_or_before_the_command)]
+COMMON_OPTIONS = [
+    Parameter("config", Parameter.KEYWORD_ONLY, default=None, annotation=ConfigOption),
+    Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption),
+]
+"""The parameters of nearly every command."""
+
+Tenant = Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant of bookferry.toml.")]
 BackedUpTenant = Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant that has snapshots.")]
 SnapshotIdOption = Annotated[
     str | None,

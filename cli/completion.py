@@ -43,7 +43,7 @@ def plans(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def examples(incomplete: str) -> list[str]:
     """The example queries."""
-    folder = Path(__file__).resolve().parents[2] / "sql" / "examples"
+    folder = Path(__file__).resolve().parents[1] / "sql" / "examples"
     return _offered((path.stem for path in folder.glob("*.sql")), incomplete)
 
 
