@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sandbox.errors import access_denied, insufficient_scope
-from sandbox.state.accounts import User
+from sandbox.state.records import Document
 
 SCOPES = {
     "library:read": "read publications, hard copies, collections, authorities, hard copy locations",
@@ -38,13 +38,13 @@ class Caller:
     The roles of the person limit both.
     """
 
-    person: User
+    person: Document
     scopes: frozenset[str] | Literal["all"] = "all"
 
     @property
     def roles(self) -> tuple[str, ...]:
         """The roles of the person."""
-        return self.person.roles
+        return tuple(self.person["roles"])
 
     def may(self, scope: str) -> bool:
         """Returns whether the token has the scope and the roles allow it."""

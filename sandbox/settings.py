@@ -42,7 +42,7 @@ class Variations:
 class OAuth:
     """Behaviour of the authorization server; the first value is the default.
 
-    ``refresh_policy``: what a refresh does to older tokens (``oauth/refresh_policies.py``).
+    ``refresh_policy``: what a refresh does to older tokens (``oauth/token_endpoint.py``).
     """
 
     access_token_seconds: int = at_least(1, 3600)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from threading import Lock
 from typing import Any
 
 from sandbox.clock import Clock, ShiftedClock
@@ -13,13 +15,10 @@ from sandbox.library.other_resources import add_other_resources
 from sandbox.library.seed import seed
 from sandbox.rate_limit import RequestRate
 from sandbox.settings import Settings
-from sandbox.state.accounts import Accounts, User, ensure_account
 from sandbox.state.blobs import Blobs
-from sandbox.state.clients import Clients
 from sandbox.state.database import Database
-from sandbox.state.grants import Grants
 from sandbox.state.publications import Publications
-from sandbox.state.records import REFERENCES, Records, add_records
+from sandbox.state.records import REFERENCES, SIGN_IN, Document, Records, add_records
 from sandbox.state.tenants import add_tenant, find_tenant
 from sandbox.storage import Storage
 
@@ -67,13 +66,11 @@ class Tenant:
     initial_settings: Settings
     rate: RequestRate
     publications: Publications
-    accounts: Accounts
     blobs: Blobs
     storage: Storage
     records: Mapping[str, Records]
-    clients: Clients
-    grants: Grants
     faults: FaultQueue = field(default_factory=FaultQueue)
+    signing_in: Lock = field(default_factory=Lock)
     request_log: deque[LoggedRequest] = field(default_factory=lambda: deque(maxlen=_LOG_LENGTH))
     mails: deque[Mail] = field(default_factory=lambda: deque(maxlen=_LOG_LENGTH))
 
@@ -82,13 +79,14 @@ class Tenant:
         root = host_url.rstrip("/")
         return root if subdomain(root.partition("://")[2]) == self.name else f"{root}/{self.name}"
 
-    def with_password(self, email: str, password: str) -> User | None:
-        """Returns the person with these credentials. Assumption: everybody has the password of the first account."""
-        return self.accounts.with_password(email, password, self.account.password)
-
     def counts(self) -> dict[str, Any]:
         """Returns the counts for the control endpoint."""
         return asdict(self.rate.counts())
+
+
+def _first_account(account: Account) -> Document:
+    name = account.email.partition("@")[0].replace(".", " ").title()
+    return {"email": account.email, "name": name, "roles": ["admin", "librarian"], "avatar": None}
 
 
 def subdomain(host: str) -> str | None:
@@ -117,29 +115,27 @@ def open_tenant(
         if row is None:
             row = add_tenant(connection, name)
             add_records(connection, row.key, "organizations", [{"name": name}])
-            cookie = ensure_account(connection, row.key, email=account.email, password=account.password)
+            add_records(connection, row.key, "users", [_first_account(account)])
             if records != 0:
                 seed(connection, row.key, records)
                 add_other_resources(connection, row.key)
-        else:
-            cookie = ensure_account(connection, row.key, email=account.email, password=account.password)
     clock = ShiftedClock(clock)
     blobs = Blobs(database, row.key, name)
     publications = Publications(database, row.key)
-    tables = {resource: Records(database, row.key, resource) for resource in REFERENCES}
+    tables = {resource: Records(database, row.key, resource) for resource in (*REFERENCES, *SIGN_IN)}
+    users = tables["users"]
+    person = users.find("email", account.email) or users.create(_first_account(account))
+    users.change(person["id"], {"password": account.password})
     return Tenant(
         name=name,
         account=account,
-        session_cookie=cookie,
+        session_cookie=sha256(row.signing_key + account.email.encode()).hexdigest()[:32],
         clock=clock,
         settings=settings,
         initial_settings=settings,
         rate=RequestRate(clock.monotonic),
         publications=publications,
-        accounts=Accounts(database, row.key),
         blobs=blobs,
         storage=Storage(blobs, row.signing_key, clock, port=storage_port),
         records={**tables, "publications": publications},
-        clients=Clients(database, row.key),
-        grants=Grants(database, row.key),
     )

@@ -42,7 +42,7 @@ class _Users(Resource):
 
     def get_own(self, call: Call) -> Response:
         """Answers the caller's own record."""
-        return self.answer(self.records(call).get(call.signed_in.person.id), call)
+        return self.answer(self.records(call).get(call.signed_in.person["id"]), call)
 
     def create(self, call: Call) -> Response:
         """Creates a user, who gets a mail. The address must be new."""
@@ -64,7 +64,7 @@ class _Users(Resource):
 
 
 def _refuse_own_account(call: Call) -> None:
-    if call.number == call.signed_in.person.id:
+    if call.number == call.signed_in.person["id"]:
         raise ApiError(403, "AccessDenied", "This is not possible for the own account")
 
 

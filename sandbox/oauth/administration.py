@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox.errors import record_not_found, unprocessable
-from sandbox.oauth import tokens
 from sandbox.oauth.errors import OAuthError
-from sandbox.oauth.registration import client_record, new_client, new_secret
+from sandbox.oauth.grants import active_grants, end_grant, issue_pair, new_grant
+from sandbox.oauth.registration import PUBLIC, add_client, find_client, new_client
 from sandbox.oauth.scopes import with_asset_scopes
 from sandbox.oauth.surfaces import MCP_SERVER, REST_API
 from sandbox.permissions import SCOPES
-from sandbox.state.grants import Grant
+from sandbox.state.records import Document
 from sandbox.tenants import Tenant
 from sandbox.validation import one_of, with_changes
 
@@ -61,62 +61,62 @@ def issue_token(tenant: Tenant, body: Mapping[str, Any]) -> object:
     options = with_changes(
         _TokenOptions(person=tenant.account.email), {key: body[key] for key in body if key != "scopes"}
     )
-    person = tenant.accounts.with_email(options.person)
+    person = tenant.records["users"].find("email", options.person)
     if person is None:
         raise unprocessable("person: must be the e-mail address of a user")
     if options.before_assets:
         scopes = with_asset_scopes(scopes)
-    return {"access_token": tokens.issue(tenant, person, scopes, options.surface)}
+    grant = new_grant(tenant, None, person, scopes, options.surface)
+    return {"access_token": issue_pair(tenant, grant, scopes, renewable=False)["access_token"]}
 
 
 def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Issues a client; its secret is shown here only."""
     options = with_changes(_IssueOptions(), {name: body[name] for name in ("pkce", "surface") if name in body})
-    now = tenant.clock.now()
     try:
-        client = new_client(dict(body), now, issued=True, pkce=options.pkce, surface=options.surface)
+        client = new_client(dict(body), issued=True, pkce=options.pkce, surface=options.surface)
     except OAuthError as refusal:
         raise unprocessable(refusal.description) from None
-    if client.is_public:
+    if client["token_endpoint_auth_method"] == PUBLIC:
         raise unprocessable("token_endpoint_auth_method: a client issued by an administrator is always confidential")
-    secret = new_secret()
-    tenant.clients.add(client, secret)
-    return {**client_record(client, secret), "pkce": client.pkce, "surface": client.surface}
+    return {**add_client(tenant, client), "pkce": client["pkce"], "surface": client["surface"]}
 
 
 def revoke(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Ends a client and all its connections at once."""
     options = with_changes(_Selection(), {"client_id": body.get("client_id", "")})
-    if tenant.clients.find(options.client_id) is None:
+    client = find_client(tenant, options.client_id)
+    if client is None:
         raise record_not_found()
-    tenant.clients.revoke(options.client_id, tenant.clock.now())
+    tenant.records["clients"].remove(client["id"])
+    end_grants(tenant, {"client_id": options.client_id})
     return {"client_id": options.client_id, "revoked": True}
 
 
 def list_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001  # one signature for all
-    """Returns the active grants."""
+    """Returns the active grants, with the e-mail address of the person."""
+    names = ("client_id", "person", "scopes", "surface", "created_at")
     return [
-        {
-            "client_id": grant.client_id,
-            "person": grant.person.email,
-            "scopes": grant.scopes,
-            "surface": grant.surface,
-            "created_at": grant.created_at,
-        }
-        for grant in tenant.grants.active()
+        {**{name: grant[name] for name in names}, "person": _email(tenant, grant)} for grant in active_grants(tenant)
     ]
 
 
 def end_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Ends the grants of a client, of a person, or all."""
     options = with_changes(_Selection(), body)
-    keys = [grant.key for grant in tenant.grants.active() if _matches(grant, options)]
-    tenant.grants.end(keys, tenant.clock.now())
-    return {"ended": len(keys)}
+    ended = [
+        grant
+        for grant in active_grants(tenant)
+        if options.client_id in {"", grant["client_id"]}
+        and options.person.lower() in {"", _email(tenant, grant).lower()}
+    ]
+    for grant in ended:
+        end_grant(tenant, grant)
+    return {"ended": len(ended)}
 
 
-def _matches(grant: Grant, options: _Selection) -> bool:
-    return options.client_id in {"", grant.client_id} and options.person.lower() in {"", grant.person.email.lower()}
+def _email(tenant: Tenant, grant: Document) -> str:
+    return str(tenant.records["users"].get(grant["person"])["email"])
 
 
 Administration = Callable[[Tenant, Mapping[str, Any]], object]

@@ -7,106 +7,79 @@ problem is an ``OAuthError``, which the client gets at its redirect address.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sandbox.oauth import surfaces
 from sandbox.oauth.errors import OAuthError, UntrustedRequest, invalid_request, invalid_scope
 from sandbox.oauth.parameters import Parameters
+from sandbox.oauth.registration import find_client
 from sandbox.oauth.scopes import intersection, is_valid_scope
-from sandbox.state.clients import Client
+from sandbox.state.records import Document
 from sandbox.tenants import Tenant
 
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits in base64url
 
 
 @dataclass(frozen=True, slots=True)
-class RedirectTarget:
-    """The client and the address that get the answer."""
-
-    client: Client
-    redirect_uri: str
-
-
-@dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
     """What the person is asked to consent to. ``scopes``: the requested ones that the client registered."""
 
-    redirect_target: RedirectTarget
+    client: Document
+    redirect_uri: str
     scopes: tuple[str, ...]
     surface: str
     resource: str | None
     challenge: str | None
 
 
-def find_redirect_target(parameters: Parameters, tenant: Tenant) -> RedirectTarget:
-    """Returns client and address, or raises ``UntrustedRequest``."""
+def find_client_of(parameters: Parameters, tenant: Tenant) -> tuple[Document, str]:
+    """Returns client and redirect address, or raises ``UntrustedRequest``."""
     if {"client_id", "redirect_uri"} & set(parameters.repeated):
         raise UntrustedRequest("The request names its program or its return address more than once.")
-    client = tenant.clients.find(parameters.get("client_id") or "")
+    client = find_client(tenant, parameters.get("client_id"))
     if client is None:
         raise UntrustedRequest("The program that sent you here is not registered with this library.")
     address = parameters.get("redirect_uri")
     if address is None:
         raise UntrustedRequest("The request has no return address.")
-    if address not in client.redirect_uris:
+    if address not in client["redirect_uris"]:
         raise UntrustedRequest("The program did not register the return address of the request.")
-    return RedirectTarget(client, address)
+    return client, address
 
 
-def check_request(parameters: Parameters, to: RedirectTarget, base_url: str) -> AuthorizationRequest:
-    """Returns the checked request, or raises the error for the redirect address."""
-    for check in _CHECKS:
-        check(parameters, to.client)
-    return AuthorizationRequest(
-        redirect_target=to,
-        scopes=_scopes(parameters, to.client),
-        surface=surfaces.target_surface(to.client, parameters.get("resource"), base_url),
-        resource=parameters.get("resource"),
-        challenge=parameters.get("code_challenge"),
-    )
+def check_request(parameters: Parameters, client: Document, redirect_uri: str, base_url: str) -> AuthorizationRequest:
+    """Returns the checked request, or raises the error for the redirect address.
 
-
-def _nothing_twice(parameters: Parameters, client: Client) -> None:  # noqa: ARG001  # one signature for all
+    Assumption: a request without ``scope`` asks for every registered scope.
+    """
     if "resource" in parameters.repeated:
         raise OAuthError("invalid_target", "A token has exactly one resource")
     if parameters.repeated:
         raise invalid_request(f"{parameters.repeated[0]} occurs more than once")
-
-
-def _response_type(parameters: Parameters, client: Client) -> None:
     response_type = parameters.get("response_type")
     if response_type is None:
         raise invalid_request("response_type is missing")
-    if response_type not in client.response_types:
+    if response_type not in client["response_types"]:
         raise OAuthError("unsupported_response_type", "response_type must be code")
+    _check_challenge(parameters.get("code_challenge"), parameters.get("code_challenge_method"), client)
+    scope, registered = parameters.get("scope"), client["scope"].split()
+    if scope is not None and not is_valid_scope(scope):
+        raise invalid_scope("scope must be names separated by one space each")
+    scopes = intersection(registered if scope is None else scope.split(" "), registered)
+    if not scopes:
+        raise invalid_scope("The client is registered for none of these scopes")
+    resource = parameters.get("resource")
+    surface = surfaces.target_surface(client, resource, base_url)
+    return AuthorizationRequest(client, redirect_uri, scopes, surface, resource, parameters.get("code_challenge"))
 
 
-def _challenge(parameters: Parameters, client: Client) -> None:
+def _check_challenge(challenge: str | None, method: str | None, client: Document) -> None:
     """An administrator may have issued the client without PKCE; every other one needs it (service.md#clients)."""
-    challenge, method = parameters.get("code_challenge"), parameters.get("code_challenge_method")
     if challenge is None:
-        if client.pkce or method is not None:
+        if client["pkce"] or method is not None:
             raise invalid_request("code_challenge is missing")
         return
     if method != "S256":
         raise invalid_request("code_challenge_method must be S256")
     if not _CHALLENGE.fullmatch(challenge):
         raise invalid_request("code_challenge must be 43 characters of base64url")
-
-
-def _scope(parameters: Parameters, client: Client) -> None:
-    scope = parameters.get("scope")
-    if scope is not None and not is_valid_scope(scope):
-        raise invalid_scope("scope must be names separated by one space each")
-    if not _scopes(parameters, client):
-        raise invalid_scope("The client is registered for none of these scopes")
-
-
-def _scopes(parameters: Parameters, client: Client) -> tuple[str, ...]:
-    """Returns the scopes. Assumption: a request without ``scope`` asks for every registered scope."""
-    scope = parameters.get("scope")
-    return intersection(client.scopes if scope is None else scope.split(" "), client.scopes)
-
-
-_CHECKS: tuple[Callable[[Parameters, Client], None], ...] = (_nothing_twice, _response_type, _challenge, _scope)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import hmac
 from urllib.parse import unquote_plus
 
 from werkzeug.wrappers import Request
 
 from sandbox.oauth.errors import invalid_client, invalid_request
+from sandbox.oauth.grants import digest
 from sandbox.oauth.parameters import Parameters
-from sandbox.state.clients import Client
+from sandbox.oauth.registration import find_client
+from sandbox.state.records import Document
 from sandbox.tenants import Tenant
 
 
-def authenticate(request: Request, form: Parameters, tenant: Tenant) -> Client:
+def authenticate(request: Request, form: Parameters, tenant: Tenant) -> Document:
     """Returns the client of a token request, or raises ``invalid_client``."""
     method, client_id, secret = _credentials(request, form)
-    client = tenant.clients.find(client_id) if client_id else None
-    if client is None or client.auth_method != method:
+    client = find_client(tenant, client_id)
+    if client is None or client["token_endpoint_auth_method"] != method:
         raise invalid_client(tenant.name)
-    if secret is not None and not tenant.clients.has_secret(client.id, secret):
+    if secret is not None and not hmac.compare_digest(client["secret"], digest(secret)):
         raise invalid_client(tenant.name)
     return client
 

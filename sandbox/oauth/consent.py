@@ -11,7 +11,7 @@ import hmac
 import secrets
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -20,27 +20,21 @@ from urllib.parse import urlsplit
 from jinja2 import DictLoader, Environment, StrictUndefined
 from werkzeug.wrappers import Request, Response
 
-from sandbox.oauth.authorization_request import (
-    AuthorizationRequest,
-    RedirectTarget,
-    check_request,
-    find_redirect_target,
-)
+from sandbox.accounts import SESSION_COOKIE, close_session, open_session, with_password, with_session
+from sandbox.oauth.authorization_request import AuthorizationRequest, check_request, find_client_of
 from sandbox.oauth.errors import OAuthError, UntrustedRequest
+from sandbox.oauth.grants import issue_code, new_grant
 from sandbox.oauth.parameters import Parameters
 from sandbox.oauth.redirect_uris import with_parameters
 from sandbox.oauth.scopes import intersection
 from sandbox.oauth.surfaces import REST_API
-from sandbox.state.accounts import User
-from sandbox.state.grants import CodeDetails, NewGrant
+from sandbox.state.records import Document
 from sandbox.tenants import Tenant
 
-SESSION_COOKIE = "_library_session"
 VISIT_COOKIE = "_library_visit"
 
-# Assumptions: how long a browser stays signed in, and how long a code is valid
+# Assumption: how long a browser stays signed in
 _SESSION_SECONDS = 12 * 3600
-_CODE_SECONDS = 60
 
 # Title and meaning of each scope on the page
 SCOPE_TEXTS: Mapping[str, tuple[str, str]] = {
@@ -57,13 +51,13 @@ SCOPE_TEXTS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A browser at the page: the signed-in person and the cookies."""
+    """A browser at the page: its cookie, the signed-in person, and what is to be consented to."""
 
     request: Request
     tenant: Tenant
     id: str
-    person: User | None
-    session: str | None
+    person: Document | None
+    authorization: AuthorizationRequest
 
     @property
     def form_token(self) -> str:
@@ -71,121 +65,95 @@ class Visit:
         return hashlib.sha256(f"consent {self.id}".encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why the page is shown again."""
-
-    text: str
-    status: int = 422
-
-
 def ask(request: Request, tenant: Tenant) -> Response:
     """Shows the page, or redirects with an error."""
-    return _checked(request, tenant, lambda authorization: _page(_visit(request, tenant), authorization))
+    return _checked(request, tenant, _page)
 
 
 def decide(request: Request, tenant: Tenant) -> Response:
     """Handles a posted form."""
-    return _checked(request, tenant, lambda authorization: _decided(_visit(request, tenant), authorization))
+    return _checked(request, tenant, _decided)
 
 
-def _checked(request: Request, tenant: Tenant, proceed: Callable[[AuthorizationRequest], Response]) -> Response:
+def _checked(request: Request, tenant: Tenant, proceed: Callable[[Visit], Response]) -> Response:
     parameters = Parameters(request.args)
     try:
-        to = find_redirect_target(parameters, tenant)
+        client, redirect_uri = find_client_of(parameters, tenant)
     except UntrustedRequest as problem:
         return _html("refused.html", {"problem": str(problem), "library": tenant.name}, status=400)
     try:
-        return proceed(check_request(parameters, to, tenant.base_url(request.host_url)))
+        authorization = check_request(parameters, client, redirect_uri, tenant.base_url(request.host_url))
+        person = with_session(tenant, request.cookies.get(SESSION_COOKIE))
+        visit_cookie = request.cookies.get(VISIT_COOKIE) or secrets.token_urlsafe(24)
+        return proceed(Visit(request, tenant, visit_cookie, person, authorization))
     except OAuthError as refusal:
-        return _redirect(to, parameters.get("state"), refusal.body())
+        return _redirect(redirect_uri, parameters.get("state"), refusal.body())
 
 
-def _visit(request: Request, tenant: Tenant) -> Visit:
-    session = request.cookies.get(SESSION_COOKIE)
-    person = tenant.accounts.with_session(session, tenant.clock.now()) if session else None
-    visit_cookie = request.cookies.get(VISIT_COOKIE)
-    return Visit(request, tenant, visit_cookie or secrets.token_urlsafe(24), person, session if person else None)
-
-
-def _decided(visit: Visit, authorization: AuthorizationRequest) -> Response:
-    form = visit.request.form
-    if not _same(form.get("form_token", ""), visit.form_token):
-        return _page(visit, authorization, Problem("This page has expired. Please decide again.", 403))
+def _decided(visit: Visit) -> Response:
+    form, tenant = visit.request.form, visit.tenant
+    if not hmac.compare_digest(form.get("form_token", "").encode(), visit.form_token.encode()):
+        return _page(visit, "This page has expired. Please decide again.", 403)
     decision = form.get("decision")
     if decision == "refuse":
         raise OAuthError("access_denied", "The person refused")
     if decision == "sign_out":
-        return _signed_out(visit, authorization)
+        close_session(tenant, visit.request.cookies.get(SESSION_COOKIE))
+        response = _page(replace(visit, person=None))
+        response.delete_cookie(SESSION_COOKIE, path=_cookie_path(visit))
+        return response
     if visit.person is not None:
-        return _allowed(visit, visit.person, authorization)
-    person = visit.tenant.with_password(form.get("email", "").strip(), form.get("password", ""))
+        return _allowed(visit, visit.person)
+    person = with_password(tenant, form.get("email", "").strip(), form.get("password", ""))
     if person is None:
-        return _page(visit, authorization, Problem("The e-mail address or the password is wrong."))
-    return _signed_in(visit, person, authorization)
-
-
-def _same(token: str, expected: str) -> bool:
-    return hmac.compare_digest(token.encode(), expected.encode())
-
-
-def _signed_in(visit: Visit, person: User, authorization: AuthorizationRequest) -> Response:
-    tenant = visit.tenant
-    session = tenant.accounts.open_session(person, tenant.clock.now() + _SESSION_SECONDS)
-    response = _allowed(Visit(visit.request, tenant, visit.id, person, session), person, authorization)
-    _set_cookie(response, visit, SESSION_COOKIE, session, _SESSION_SECONDS)
+        return _page(visit, "The e-mail address or the password is wrong.")
+    response = _allowed(replace(visit, person=person), person)
+    _set_cookie(response, visit, SESSION_COOKIE, open_session(tenant, person, _SESSION_SECONDS), _SESSION_SECONDS)
     return response
 
 
-def _signed_out(visit: Visit, authorization: AuthorizationRequest) -> Response:
-    if visit.session is not None:
-        visit.tenant.accounts.close_session(visit.session)
-    response = _page(Visit(visit.request, visit.tenant, visit.id, None, None), authorization)
-    response.delete_cookie(SESSION_COOKIE, path=_cookie_path(visit))
-    return response
-
-
-def _allowed(visit: Visit, person: User, authorization: AuthorizationRequest) -> Response:
+def _allowed(visit: Visit, person: Document) -> Response:
     """Redirects with a code for the released scopes.
 
     Assumption: a person who releases nothing is asked again.
     """
-    released = intersection(authorization.scopes, visit.request.form.getlist("scope"))
+    asked = visit.authorization
+    released = intersection(asked.scopes, visit.request.form.getlist("scope"))
     if not released:
-        return _page(visit, authorization, Problem("Tick at least one thing that the program may do, or refuse."))
-    tenant, to, now = visit.tenant, authorization.redirect_target, visit.tenant.clock.now()
-    code = secrets.token_urlsafe(32)
-    details = CodeDetails(to.redirect_uri, authorization.challenge, authorization.resource, now + _CODE_SECONDS)
-    tenant.grants.open(NewGrant(to.client.id, person, released, authorization.surface), code, details, now)
-    return _redirect(to, visit.request.args.get("state"), {"code": code})
+        return _page(visit, "Tick at least one thing that the program may do, or refuse.")
+    grant = new_grant(visit.tenant, asked.client["client_id"], person, released, asked.surface)
+    code = issue_code(
+        visit.tenant, grant, redirect_uri=asked.redirect_uri, challenge=asked.challenge, resource=asked.resource
+    )
+    return _redirect(asked.redirect_uri, visit.request.args.get("state"), {"code": code})
 
 
-def _redirect(to: RedirectTarget, state: str | None, answer: Mapping[str, str]) -> Response:
+def _redirect(redirect_uri: str, state: str | None, answer: Mapping[str, str]) -> Response:
     """Redirects the browser to the client. With 303, the browser does not post the form there."""
     pairs = [*answer.items(), *([("state", state)] if state else [])]
     response = Response(status=303, headers={"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
     response.autocorrect_location_header = False
-    response.headers["Location"] = with_parameters(to.redirect_uri, pairs)
+    response.headers["Location"] = with_parameters(redirect_uri, pairs)
     return response
 
 
-def _page(visit: Visit, authorization: AuthorizationRequest, problem: Problem | None = None) -> Response:
-    """Returns the page. A page that is context again keeps the address and the ticks, but no password."""
-    form, client = visit.request.form, authorization.redirect_target.client
-    ticked = form.getlist("scope") if problem else authorization.scopes
+def _page(visit: Visit, problem: str | None = None, status: int = 422) -> Response:
+    """Returns the page. One that is shown again for a problem keeps the address and the ticks, but no password."""
+    form, asked = visit.request.form, visit.authorization
+    ticked = form.getlist("scope") if problem else asked.scopes
     context = {
-        "problem": problem.text if problem else None,
+        "problem": problem,
         "library": visit.tenant.name,
-        "program": client.name.strip() or client.id,
-        "issued": client.issued,
-        "destination": _destination(authorization.redirect_target.redirect_uri),
+        "program": asked.client["client_name"].strip() or asked.client["client_id"],
+        "issued": asked.client["issued"],
+        "destination": _destination(asked.redirect_uri),
         "person": visit.person,
         "email": form.get("email", ""),
         "form_token": visit.form_token,
-        "scopes": [(scope, *SCOPE_TEXTS[scope], scope in ticked) for scope in authorization.scopes],
-        "on_api": authorization.surface == REST_API,
+        "scopes": [(scope, *SCOPE_TEXTS[scope], scope in ticked) for scope in asked.scopes],
+        "on_api": asked.surface == REST_API,
     }
-    response = _html("consent.html", context, status=problem.status if problem else 200)
+    response = _html("consent.html", context, status=status if problem else 200)
     _set_cookie(response, visit, VISIT_COOKIE, visit.id, None)
     return response
 

@@ -17,14 +17,16 @@ from sandbox.both_versions.payloads import parsed_json, payload_problem
 from sandbox.errors import ApiError
 from sandbox.oauth import redirect_uris
 from sandbox.oauth.errors import OAuthError
+from sandbox.oauth.grants import digest
 from sandbox.oauth.scopes import READ_SCOPES, intersection, is_valid_scope
 from sandbox.permissions import SCOPES
 from sandbox.responses import json_response
-from sandbox.state.clients import Client
+from sandbox.state.records import Document
 from sandbox.tenants import Tenant
 
 DAY_SECONDS = 86400.0
-AUTH_METHODS = ("client_secret_basic", "client_secret_post", "none")
+PUBLIC = "none"
+AUTH_METHODS = ("client_secret_basic", "client_secret_post", PUBLIC)
 GRANT_TYPES = ("authorization_code", "refresh_token")
 RESPONSE_TYPES = ("code",)
 _METADATA: Mapping[str, Any] = {
@@ -46,27 +48,53 @@ _METADATA: Mapping[str, Any] = {
 }
 
 
+_SHOWN = (
+    "client_name",
+    "redirect_uris",
+    "grant_types",
+    "response_types",
+    "token_endpoint_auth_method",
+    "scope",
+)
+
+
 def register(request: Request, tenant: Tenant) -> Response:
     """Answers a registration with 201, everything that was stored, and the secret, which is shown here only."""
     try:
         body = parsed_json(request.get_data())
     except ApiError as error:
         raise _invalid(error.message) from None
-    client = new_client(body, tenant.clock.now())
-    secret = None if client.is_public else new_secret()
-    at_most, now = tenant.settings.oauth.registrations_per_day, client.created_at
-    oldest = tenant.clients.register(client, secret, at_most=at_most, since=now - DAY_SECONDS)
-    if oldest is not None:
-        raise _too_many(at_most, oldest + DAY_SECONDS - now)
-    return json_response(client_record(client, secret), status=201, headers={"Cache-Control": "no-store"})
+    client, now = new_client(body), tenant.clock.now()
+    at_most = tenant.settings.oauth.registrations_per_day
+    with tenant.signing_in:
+        earlier = [each["created_at"] for each in tenant.records["clients"].all() if not each["issued"]]
+        of_the_day = [at for at in earlier if at > now - DAY_SECONDS]
+        if len(of_the_day) >= at_most:
+            raise _too_many(at_most, (of_the_day[-at_most] if at_most else now) + DAY_SECONDS - now)
+        answer = add_client(tenant, client)
+    return json_response(answer, status=201, headers={"Cache-Control": "no-store"})
 
 
-def new_client(
-    metadata: Any, now: float, *, issued: bool = False, pkce: bool = True, surface: str | None = None
-) -> Client:
+def add_client(tenant: Tenant, client: Document) -> dict[str, Any]:
+    """Stores a client, and returns it as in RFC 7591, with its secret in plain text if it is confidential."""
+    secret = None if client["token_endpoint_auth_method"] == PUBLIC else secrets.token_urlsafe(32)
+    now = tenant.clock.now()
+    tenant.records["clients"].create({**client, "created_at": now, "secret": secret and digest(secret)})
+    credentials = {} if secret is None else {"client_secret": secret, "client_secret_expires_at": 0}
+    shown = {name: client[name] for name in _SHOWN}
+    return {"client_id": client["client_id"], **credentials, "client_id_issued_at": int(now), **shown}
+
+
+def find_client(tenant: Tenant, client_id: str | None) -> Document | None:
+    """Returns the client with this id, unless it is revoked."""
+    return tenant.records["clients"].find("client_id", client_id) if client_id else None
+
+
+def new_client(metadata: Any, *, issued: bool = False, pkce: bool = True, surface: str | None = None) -> Document:
     """Returns a client with these metadata and a new id, or raises the error of RFC 7591.
 
-    The default of the grant types is both, because an access token comes with a refresh token (service.md#tokens).
+    ``issued``: by an administrator; ``pkce``: whether it has to use it; ``surface``: the target of an issued client's tokens. The
+    default of the grant types is both, because an access token comes with a refresh token (service.md#tokens).
     """
     if problem := payload_problem(metadata, _METADATA, {}):
         error = "invalid_redirect_uri" if "redirect_uris" in problem else "invalid_client_metadata"
@@ -83,39 +111,17 @@ def new_client(
     names = READ_SCOPES if scope is None else scope.split(" ")
     if unknown := [name for name in names if name not in SCOPES]:
         raise _invalid(f"scope: {unknown[0]} is unknown; known are {', '.join(SCOPES)}")
-    return Client(
-        id=secrets.token_hex(16),
-        name=metadata.get("client_name") or "",
-        auth_method=metadata.get("token_endpoint_auth_method") or AUTH_METHODS[0],
-        redirect_uris=tuple(metadata["redirect_uris"]),
-        grant_types=tuple(each for each in GRANT_TYPES if each in types),
-        response_types=RESPONSE_TYPES,
-        scopes=intersection(names),
-        issued=issued,
-        pkce=pkce,
-        surface=surface,
-        created_at=now,
-    )
-
-
-def new_secret() -> str:
-    """Returns 256 random bits as text."""
-    return secrets.token_urlsafe(32)
-
-
-def client_record(client: Client, secret: str | None = None) -> dict[str, Any]:
-    """Returns the client as in RFC 7591; the secret only if it is new."""
-    credentials = {} if secret is None else {"client_secret": secret, "client_secret_expires_at": 0}
     return {
-        "client_id": client.id,
-        **credentials,
-        "client_id_issued_at": int(client.created_at),
-        "client_name": client.name,
-        "redirect_uris": client.redirect_uris,
-        "grant_types": client.grant_types,
-        "response_types": client.response_types,
-        "token_endpoint_auth_method": client.auth_method,
-        "scope": " ".join(client.scopes),
+        "client_id": secrets.token_hex(16),
+        "client_name": metadata.get("client_name") or "",
+        "token_endpoint_auth_method": metadata.get("token_endpoint_auth_method") or AUTH_METHODS[0],
+        "redirect_uris": metadata["redirect_uris"],
+        "grant_types": [each for each in GRANT_TYPES if each in types],
+        "response_types": list(RESPONSE_TYPES),
+        "scope": " ".join(intersection(names)),
+        "issued": issued,
+        "pkce": pkce,
+        "surface": surface,
     }
 
 

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 from sandbox.oauth.errors import invalid_target
 from sandbox.oauth.scopes import is_read_only
-from sandbox.state.clients import Client
+from sandbox.state.records import Document
 
 REST_API = "rest_api"
 MCP_SERVER = "mcp_server"
 PATHS = {REST_API: "/api/v3", MCP_SERVER: "/mcp"}
 
 
-def target_surface(client: Client, resource: str | None, base_url: str) -> str:
+def target_surface(client: Document, resource: str | None, base_url: str) -> str:
     """Returns the surface of an authorization's token, or raises ``invalid_target`` (service.md#oauth).
 
     An issued client has its own surface. A client that registered itself has to name the REST API; if it registered for reading
     only and does not, its token is for the MCP server.
     """
-    surface = client.surface or REST_API
+    surface: str = client["surface"] or REST_API
     if resource is not None:
         check_resource(resource, surface, base_url)
         return surface
-    if client.surface is not None:
-        return client.surface
-    if is_read_only(client.scopes):
+    if client["surface"] is not None:
+        return surface
+    if is_read_only(client["scope"].split()):
         return MCP_SERVER
     raise invalid_target(f"resource is missing; it must be {base_url}{PATHS[REST_API]}")
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 
-_SCHEMA_VERSION = 8
+_SCHEMA_VERSION = 9
 _BUSY_SECONDS = 30
 
 

@@ -34,6 +34,9 @@ REFERENCES: Mapping[str, Mapping[str, str]] = {
 }
 """Resource → its fields with ids of another resource."""
 
+SIGN_IN = ("sessions", "clients", "grants", "tokens")
+"""What the sign-in stores."""
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentPage:
@@ -61,6 +64,20 @@ class Records:
         """Returns the record with this id; here and below, 404 if there is none."""
         with self._database.read() as connection:
             return self._load(connection, number)
+
+    def find(self, name: str, value: str) -> Document | None:
+        """Returns the record whose field has this value, without case."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                f"SELECT id, document FROM records WHERE tenant = ? AND resource = '{self._resource}' "
+                f"AND json_extract(document, '$.{name}') = ? COLLATE NOCASE",
+                (self._tenant, value),
+            ).fetchone()
+        return _document(row) if row else None
+
+    def all(self) -> list[Document]:
+        """Returns every record, by id."""
+        return self.page({}, limit=-1, offset=0, descending=False).documents
 
     def create(self, document: Document) -> Document:
         """Creates a record. 404 for an unknown id, 422 for the address of another user."""
@@ -138,7 +155,7 @@ class Records:
         return self._complete(connection, [_document(row)])[0]
 
     def _check(self, connection: sqlite3.Connection, values: Document) -> None:
-        for name, resource in REFERENCES[self._resource].items():
+        for name, resource in REFERENCES.get(self._resource, {}).items():
             referenced = values.get(name)
             for number in referenced if isinstance(referenced, list) else [referenced]:
                 if number is not None and not has_record(connection, self._tenant, resource, number):

@@ -15,7 +15,8 @@ CREATE TABLE sequences (
     PRIMARY KEY (tenant, resource)
 ) WITHOUT ROWID;
 
--- Publications, assets, categories, organizations, users, locations, hard copies, authorities, collections and tasks: a JSON object each.
+-- Publications, assets, categories, organizations, users, locations, hard copies, authorities, collections, tasks, and what the sign-in
+-- stores: a JSON object each. The password of a user is in plain text: the sandbox prints it at the start.
 CREATE TABLE records (
     key INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenants,
@@ -35,23 +36,10 @@ WHERE resource = 'publications';
 CREATE INDEX publications_by_contributor ON records (tenant, json_extract(document, '$.contributor'))
 WHERE resource = 'publications';
 
--- A password is in plain text: the sandbox prints it at the start.
-CREATE VIEW users AS
-SELECT
-    key,
-    tenant,
-    id,
-    json_extract(document, '$.email') COLLATE NOCASE AS email,
-    json_extract(document, '$.name') AS name,
-    json_extract(document, '$.roles') AS roles,
-    json_extract(document, '$.password') AS password
-FROM records WHERE resource = 'users';
-
-CREATE TABLE sessions (
-    cookie TEXT PRIMARY KEY,
-    user INTEGER NOT NULL REFERENCES records ON DELETE CASCADE,
-    expires_at REAL -- null for the session of the ready line
-) WITHOUT ROWID;
+CREATE INDEX tokens_by_access ON records (tenant, json_extract(document, '$.access') COLLATE NOCASE)
+WHERE resource = 'tokens';
+CREATE INDEX tokens_by_refresh ON records (tenant, json_extract(document, '$.refresh') COLLATE NOCASE)
+WHERE resource = 'tokens';
 
 -- Uploads to the storage service, and the files to which records refer.
 CREATE TABLE files (
@@ -64,66 +52,6 @@ CREATE TABLE files (
     size INTEGER NOT NULL,
     UNIQUE (tenant, id)
 );
-
--- OAuth: clients, grants and tokens. Secrets, codes and tokens are stored as digests.
--- Times are seconds since 1970.
-CREATE TABLE clients (
-    key INTEGER PRIMARY KEY,
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    id TEXT NOT NULL,
-    name TEXT NOT NULL,
-    auth_method TEXT NOT NULL,
-    redirect_uris TEXT NOT NULL, -- this and the next three: JSON lists
-    grant_types TEXT NOT NULL,
-    response_types TEXT NOT NULL,
-    scopes TEXT NOT NULL,
-    issued INTEGER NOT NULL, -- by an administrator
-    pkce INTEGER NOT NULL,   -- whether an issued client has to use it
-    surface TEXT,            -- of an issued client
-    created_at REAL NOT NULL,
-    secret TEXT, -- null for a public client
-    revoked_at REAL,
-    UNIQUE (tenant, id)
-);
-
-CREATE TABLE grants (
-    key INTEGER PRIMARY KEY,
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    client INTEGER REFERENCES clients ON DELETE CASCADE, -- null for a token of the control endpoint
-    user INTEGER NOT NULL REFERENCES records ON DELETE CASCADE,
-    scopes TEXT NOT NULL, -- JSON list
-    surface TEXT NOT NULL,
-    created_at REAL NOT NULL,
-    ended_at REAL
-);
-CREATE INDEX grants_by_client ON grants (client);
-CREATE INDEX grants_by_user ON grants (user);
-
-CREATE TABLE codes (
-    digest TEXT PRIMARY KEY,
-    grant INTEGER NOT NULL REFERENCES grants ON DELETE CASCADE,
-    redirect_uri TEXT NOT NULL,
-    challenge TEXT,
-    resource TEXT,
-    expires_at REAL NOT NULL,
-    used_at REAL
-) WITHOUT ROWID;
-CREATE INDEX codes_by_grant ON codes (grant);
-
--- An access token and its refresh token; a refresh makes a new pair of its parent.
-CREATE TABLE token_pairs (
-    key INTEGER PRIMARY KEY,
-    grant INTEGER NOT NULL REFERENCES grants ON DELETE CASCADE,
-    parent INTEGER REFERENCES token_pairs ON DELETE CASCADE,
-    access TEXT NOT NULL UNIQUE,
-    access_scopes TEXT NOT NULL, -- JSON list
-    access_expires_at REAL NOT NULL,
-    refresh TEXT UNIQUE,
-    refreshed_at REAL, -- first use of the refresh token
-    ended_at REAL
-);
-CREATE INDEX token_pairs_by_grant ON token_pairs (grant);
-CREATE INDEX token_pairs_by_parent ON token_pairs (parent);
 
 -- Identifiers by their type, and names of categories under the kind `category`; folded: without outer blanks, case folded.
 CREATE TABLE terms (
@@ -160,6 +88,10 @@ CREATE TRIGGER user_leaves AFTER DELETE ON records WHEN OLD.resource = 'users' B
     WHERE tenant = OLD.tenant AND resource = 'tasks' AND json_extract(document, '$.assignee_id') = OLD.id;
     UPDATE records SET document = json_set(document, '$.contributor', NULL)
     WHERE tenant = OLD.tenant AND resource = 'publications' AND json_extract(document, '$.contributor') = OLD.id;
+    UPDATE records SET document = json_set(document, '$.ended', json('true'))
+    WHERE tenant = OLD.tenant AND resource = 'grants' AND json_extract(document, '$.person') = OLD.id;
+    DELETE FROM records
+    WHERE tenant = OLD.tenant AND resource = 'sessions' AND json_extract(document, '$.person') = OLD.id;
 END;
 
 CREATE TRIGGER asset_leaves AFTER DELETE ON records WHEN OLD.resource = 'assets' BEGIN

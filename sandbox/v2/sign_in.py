@@ -9,13 +9,11 @@ from collections.abc import Mapping
 
 from werkzeug.wrappers import Request
 
+from sandbox.accounts import SESSION_COOKIE, with_password, with_session
 from sandbox.endpoints import Schema
 from sandbox.errors import unauthorized
 from sandbox.permissions import Caller
-from sandbox.state.accounts import User
 from sandbox.tenants import Tenant
-
-SESSION_COOKIE = "_library_session"
 
 SECURITY: Mapping[str, Schema] = {
     "basic": {"type": "http", "scheme": "basic"},
@@ -25,24 +23,12 @@ SECURITY: Mapping[str, Schema] = {
 
 def sign_in(request: Request, tenant: Tenant) -> Caller:
     """Returns the caller, who may do whatever the roles allow, or raises 401."""
-    user = _with_password(request, tenant) if "Authorization" in request.headers else _with_session(request, tenant)
-    if user is None:
+    if "Authorization" not in request.headers:
+        person = with_session(tenant, request.cookies.get(SESSION_COOKIE))
+    else:
+        basic = request.authorization
+        name, password = (basic.username, basic.password) if basic and basic.type == "basic" else (None, None)
+        person = None if name is None or password is None else with_password(tenant, name, password)
+    if person is None:
         raise unauthorized(f'Basic realm="{tenant.name}", charset="UTF-8"')
-    return Caller(user)
-
-
-def _with_password(request: Request, tenant: Tenant) -> User | None:
-    credentials = request.authorization
-    if (
-        credentials is None
-        or credentials.type != "basic"
-        or credentials.username is None
-        or credentials.password is None
-    ):
-        return None
-    return tenant.with_password(credentials.username, credentials.password)
-
-
-def _with_session(request: Request, tenant: Tenant) -> User | None:
-    cookie = request.cookies.get(SESSION_COOKIE)
-    return tenant.accounts.with_session(cookie, tenant.clock.now()) if cookie else None
+    return Caller(person)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from werkzeug.wrappers import Request
 
 from sandbox.endpoints import Schema
-from sandbox.oauth.tokens import check_bearer
+from sandbox.oauth.grants import check_bearer
 from sandbox.permissions import SCOPES, Caller
 from sandbox.tenants import Tenant
 

@@ -7,7 +7,7 @@ import itertools
 import httpx
 import pytest
 
-from sandbox.oauth.tokens import check_bearer
+from sandbox.oauth.grants import check_bearer
 from sandbox.permissions import Caller
 from tests.spec.conftest import Library
 from tests.spec.oauth_client import (
@@ -280,7 +280,7 @@ def test_an_issued_client_belongs_to_the_account_and_each_connection_to_a_person
     grants = library.control("GET", "oauth/grants").json()
     assert {grant["person"] for grant in grants} == {library.tenant.account.email, "reader@library.example"}
     callers = [caller_of(library, each["access_token"]) for each in (own, other)]
-    assert [caller.person.email for caller in callers] == [library.tenant.account.email, "reader@library.example"]
+    assert [caller.person["email"] for caller in callers] == [library.tenant.account.email, "reader@library.example"]
     assert [caller.roles for caller in callers] == [("admin", "librarian"), ("librarian",)]
 
 
