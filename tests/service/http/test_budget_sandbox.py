@@ -144,22 +144,3 @@ def test_four_processes_never_exceed_the_limit(
     counts = limited_sandbox.counts()
     assert (counts["largest_window"], counts["throttled"]) == (LIMIT, 0)
     assert counts["requests"] == LIMIT or time.monotonic() - begun > 59
-
-
-def test_one_that_is_killed_in_the_middle_has_paid(
-    limited_sandbox: SandboxProcess, start_reader: Callable[[], subprocess.Popen[str]]
-) -> None:
-    """I1: a killed process does not keep its lease: the others get the rest, and a request that it may have sent stays paid."""
-    killed, *others = (start_reader() for _ in range(PROCESSES))
-    let_go(killed)
-    assert next_line(killed) == "reading\n"
-    killed.kill()
-    let_go(*others)
-    for process in others:
-        assert seconds_to_wait(process) > 0
-    until = time.monotonic() + 40
-    while limited_sandbox.counts()["requests"] < LIMIT - PROCESSES and time.monotonic() < until:
-        pass
-    counts = limited_sandbox.counts()
-    assert LIMIT - PROCESSES <= counts["requests"] <= LIMIT
-    assert counts["throttled"] == 0
