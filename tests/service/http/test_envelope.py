@@ -43,6 +43,8 @@ def test_every_record_comes_out_byte_for_byte(around: str, records: list[object]
     [
         r'{"number": NaN, "least": -Infinity, "most": Infinity}',
         '{"text": "a\x01b, a\ttabulator and a\nline"}',
+        '{"number": ' + "9" * 5000 + ', "exponent": 1e99999, "a": 1, "a": 2}',
+        '{"text": "é", "deep": ' + "[" * 50 + "]" * 50 + "}",
         r'{"text": "\\\ud800, \uD83D\uDE00, \\ud800, \\\" NaN ]}"}',
         r'{"text": "-Infinity, \udfff"}',
     ],

@@ -30,7 +30,6 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.prefetch import MAX_AHEAD, QUICK, PrefetchDepth
-from tests.sandbox.process import SandboxProcess
 from tests.service.listing.clients import client_of, one_budget
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
@@ -175,39 +174,6 @@ def test_pages_come_out_in_order_whatever_order_they_come_in(one_budget: Budget,
 
 
 # ---- the sandbox ------------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def library(sandbox: SandboxProcess, client_for: ClientFor) -> Listing:
-    """A walk over the real library of the sandbox: 5,445 records."""
-    return Listing(client_for(sandbox.base_url()), ENDPOINTS)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("variations", "requests"),
-    [
-        ({}, 109),
-        ({"link": "relative"}, 109),
-        ({"link": "none"}, 109),
-        ({"x_total": "absent"}, 109),
-        ({"x_total": "absent", "link": "none"}, 110),
-        ({"all_endpoint": "missing"}, 110),
-        ({"all_endpoint": "bare"}, 109),
-        ({"extra_fields": True}, 109),
-        ({"x_total_error": -100}, 109),
-        ({"x_total_error": 1000}, 109),
-    ],
-)
-def test_the_sandbox_in_all_its_variations(
-    sandbox: SandboxProcess, library: Listing, variations: dict[str, Any], requests: int
-) -> None:
-    """I4 over a real socket, counted by the sandbox: ceil(5,445 / 50) = 109 requests, one more if it is unavoidable."""
-    sandbox.change(variations=variations)
-    found = ids(library)
-    assert len(found) == len(set(found)) == 5445
-    assert found[0] == 1
-    assert sandbox.counts()["requests"] == library.facts.requests == requests
 
 
 @pytest.mark.parametrize("link", ["absolute", "none"])
@@ -500,14 +466,6 @@ HOSTILE: dict[str, tuple[Script, type[BookferryError], str]] = {
         "far beyond its own count",
     ),
     "another shape": (lambda _: Answer({"data": {"rows": []}}), ProtocolError, "not a listing"),
-    "two lists": (lambda _: Answer({"books": [], "others": []}), ProtocolError, "not a listing"),
-    "a refusal that calls itself a success": (lambda _: Answer({"errors": [{}]}), ProtocolError, "not a listing"),
-    "a record with a list": (lambda _: Answer({"id": 7, "authors": [{}]}), ProtocolError, "not a listing"),
-    "a list of names": (lambda _: Answer({"roles": ["admin"]}), ProtocolError, "not a listing"),
-    "no records": (lambda _: Answer({"records": None}), ProtocolError, "not a listing"),
-    "records by name": (lambda _: Answer({"records": {"1": {}}}), ProtocolError, "not a listing"),
-    "a number": (lambda _: Answer(17), ProtocolError, "not a listing"),
-    "nothing": (lambda _: Answer(b"null"), ProtocolError, "not a listing"),
     "plain text": (lambda _: Answer(b"hello", headers={"content-type": "text/plain"}), ProtocolError, "not a listing"),
     "a web page": (
         lambda _: Answer(b"<!doctype html>", headers={"content-type": "text/html; charset=utf-8"}),
@@ -561,12 +519,10 @@ def test_a_hostile_service_ends_in_one_clear_error(serve: Serve, client_for: Cli
     assert client.requests == len(server.received) < 50
 
 
-@pytest.mark.parametrize("total", ["-5", "many", "", "1.5", "9" * 40, "0x10"])
+@pytest.mark.parametrize("total", ["-5", "many", "", "1.5", "9" * 40, "0x10", "100000", "999999999999999"])
 @pytest.mark.parametrize("with_link", [True, False])
-def test_an_x_total_that_is_no_number_counts_as_not_sent(
-    serve: Serve, client_for: ClientFor, total: str, with_link: bool
-) -> None:
-    """I13: three pages are read all the same."""
+def test_an_absurd_x_total(serve: Serve, client_for: ClientFor, total: str, with_link: bool) -> None:
+    """I13, I4: three pages are read all the same, few requests go beyond the end, and what is no number counts as not sent."""
 
     def script(request: Received) -> Answer:
         number = number_of(request)
@@ -579,23 +535,10 @@ def test_an_x_total_that_is_no_number_counts_as_not_sent(
             )
         return Answer(body, headers=headers)
 
-    listing = Listing(client_for(serve(script).url), ["publications"])
+    listing, announced = Listing(client_for(serve(script).url), ["publications"]), len(total) in (6, 15)
     assert ids(listing) == [1, 2, 3]
-    assert listing.facts.last_total is None
-    assert listing.facts.totals_seen == 0
-
-
-@pytest.mark.parametrize("total", ["999999999999999", "100000"])
-def test_an_absurd_x_total_ends_with_the_first_empty_page(serve: Serve, client_for: ClientFor, total: str) -> None:
-    """I13, I4: the announced end is not there; the proof says so, and few requests go beyond the end."""
-    server = serve(
-        lambda request: Answer(
-            records(*([number_of(request)] if number_of(request) < 4 else [])), headers={"X-Total": total}
-        )
-    )
-    listing = Listing(client_for(server.url), ["publications"])
-    assert ids(listing) == [1, 2, 3]
-    assert listing.facts.last_total == int(total)
+    assert listing.facts.last_total == (int(total) if announced else None)
+    assert listing.facts.totals_seen == announced
     assert listing.facts.requests <= 4 + MAX_AHEAD
 
 
@@ -627,32 +570,6 @@ def test_records_are_counted_before_any_filter(serve: Serve, client_for: ClientF
     listing = Listing(client_for(server.url), ["publications"])
     assert [len(page.records) for page in listing.pages()] == [50, 50, 50]
     assert len(server.received) == listing.facts.requests == 3
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        b'"\\ud800"',
-        b"NaN",
-        b"-Infinity",
-        b"9" * 5000,
-        b"1e99999",
-        b'"a\tb"',
-        b'"\xc3\xa9"',
-        b'{"a":1,"a":2}',
-        b"[" * 50 + b"]" * 50,
-    ],
-    ids=lambda odd: repr(odd[:9]),
-)
-@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"], ids=["", "byte order mark"])
-def test_one_odd_record_does_not_cost_its_page(serve: Serve, client_for: ClientFor, odd: bytes, start: bytes) -> None:
-    """I7: an odd record is read at the first try and stored as it is; staging decides about it."""
-    record = b'{"id":2,"title":' + odd + b"}"
-    body = start + b'{"records":[{"id":1},' + record + b',{"id":3}]}'
-    server = serve(lambda _: Answer(body, headers={"X-Total": "3"}))
-    (page,) = Listing(client_for(server.url), ["publications"]).pages()
-    assert [bytes(one) for one in page.records] == [b'{"id":1}', record, b'{"id":3}']
-    assert len(server.received) == 1
 
 
 def test_a_failed_prefetch_of_an_unneeded_page_is_no_error(one_budget: Budget) -> None:
