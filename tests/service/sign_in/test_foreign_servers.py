@@ -27,7 +27,6 @@ from pipelines.service.sign_in.login import signing_in
 from pipelines.service.sign_in.sign_in_state import sign_in_state
 from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.service.sign_in.token_refresh import MAX_REJECTED, MOST_TRIES
-from pipelines.service.sign_in.token_response import read_grant
 from pipelines.service.sign_in.token_store import open_tokens
 from tests.service.manual_clock import ManualClock
 from tests.service.sign_in.foreign import ForeignService, Liberties
@@ -150,36 +149,35 @@ def test_a_client_that_an_administrator_issued(visit: Visit, monkeypatch: pytest
     ) as caught:
         home.read()
     assert "another secret by mistake" not in str(caught.value)
+    with pytest.raises(ConfigurationError, match=r"foreign client of tenants\.new.*client_secret_env") as caught:
+        sign_in(home, service)
+    assert "another secret by mistake" not in str(caught.value)
     monkeypatch.setenv("FOREIGN_SECRET", "s3cret of the administrator")
     assert home.read().status_code == 200  # a wrong secret has cost nothing
 
 
-@pytest.mark.parametrize("refusal", [(401, b'{"error": "invalid_client"}'), (400, b'{"error": "unauthorized_client"}')])
-def test_a_library_that_forgot_our_client(visit: Visit, refusal: tuple[int, bytes]) -> None:
-    """The next login registers a new client, once."""
+@pytest.mark.parametrize(
+    ("refusal", "expected", "registrations"),
+    [
+        ((401, b'{"error": "invalid_client"}'), "no longer knows the client that Bookferry registered", 2),
+        ((400, b'{"error": "unauthorized_client"}'), "no longer knows the client that Bookferry registered", 2),
+        ((401, b"<html>"), "answered 401 Unauthorized", 1),  # perhaps of a proxy
+    ],
+)
+def test_a_library_that_forgot_our_client(
+    visit: Visit, refusal: tuple[int, bytes], expected: str, registrations: int
+) -> None:
+    """The next login registers a new client, once. Registrations are few: ours is forgotten only where the server says so."""
     home, service = visit()
     sign_in(home, service)
     service.access.clear()
     service.liberties.refusal = refusal
-    with pytest.raises(SignInError, match=r"no longer knows the client that Bookferry registered.*bookferry login new"):
+    with pytest.raises(SignInError, match=rf"{expected}.*bookferry login new"):
         home.read()
     service.liberties.refusal = None
     sign_in(home, service)
-    assert service.count("/oauth/clients") == 2
+    assert service.count("/oauth/clients") == registrations
     assert home.read().status_code == 200
-
-
-def test_a_401_that_does_not_name_the_client_costs_no_registration(visit: Visit) -> None:
-    """It may come from a proxy: registrations are few, so ours is forgotten only where the server says so."""
-    home, service = visit()
-    sign_in(home, service)
-    service.access.clear()
-    service.liberties.refusal = (401, b"<html>")
-    with pytest.raises(SignInError, match=r"answered 401 Unauthorized\. Run `bookferry login new`"):
-        home.read()
-    service.liberties.refusal = None
-    sign_in(home, service)
-    assert service.count("/oauth/clients") == 1
 
 
 @pytest.mark.parametrize(
@@ -258,27 +256,13 @@ def test_a_refused_code_names_the_remedy(visit: Visit, refusal: tuple[int, bytes
     with pytest.raises(BookferryError, match=expected):
         sign_in(home, service)
 
-
-def test_a_lost_registration_names_the_remedy(visit: Visit) -> None:
-    """The connection breaks in the middle of `POST /oauth/clients`: it is not repeated, because registrations are few."""
-
     def break_off(_: dict[str, Any]) -> dict[str, Any]:
         raise ConnectionResetError
 
     home, service = visit(Liberties(registration=break_off))
     with pytest.raises(TemporaryError, match=r"response did not arrive.*bookferry login new` again"):
         sign_in(home, service)
-    assert service.count("/oauth/clients") == 1
-
-
-def test_an_issued_client_that_is_refused_at_sign_in(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The secret or the client is wrong: a person corrects the configuration."""
-    monkeypatch.setenv("ISSUED", "not-the-secret-of-this-client")
-    refusal = (401, b'{"error": "invalid_client"}')
-    home, service = visit(Liberties(refusal=refusal), 'client_id = "issued"\nclient_secret_env = "ISSUED"')
-    with pytest.raises(ConfigurationError, match=r"the client issued of tenants\.new.*client_secret_env") as raised:
-        sign_in(home, service)
-    assert "not-the-secret" not in str(raised.value)
+    assert service.count("/oauth/clients") == 1, "registrations are few: it is not repeated"
 
 
 def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None:
@@ -440,47 +424,25 @@ def test_a_token_is_renewed_ahead_of_its_end(visit: Visit) -> None:
         assert sign_in_state(home.settings, "new", clock).seconds_left == pytest.approx(3600, abs=5)
 
 
-@pytest.mark.long
-def test_a_refresh_is_noted_before_it_leaves(visit: Visit) -> None:
-    """I3: if the process dies now, the next one knows that a response may be lost. The stored response ends the note."""
+def test_a_refresh_is_noted_before_it_leaves_and_kept_before_it_is_used(visit: Visit) -> None:
+    """I3: if the process dies between, the next one knows that a response may be lost; the new token is durable before its first use."""
     home, service = visit()
     sign_in(home, service)
     service.access.clear()
     noted: list[float | None] = []
-    issue = service.token
+    used: list[tuple[str, str]] = []
+    issue, handle = service.token, service.api
 
     def token(asked: Any) -> Any:
         noted.append(home.stored.refreshing_since)
         return issue(asked)
 
-    service.token = token  # type: ignore[method-assign]
-    assert home.read().status_code == 200
-    assert (len(noted), noted[0] is None, home.stored.refreshing_since) == (1, False, None)
-
-
-def test_no_secret_of_a_response_is_shown() -> None:
-    """I10: not even in a traceback that prints the object."""
-    answer = {"access_token": "an-access-token", "refresh_token": "a-refresh-token"}
-    response = read_grant(answer, 1.0, Grant("client", "", None, (), 0.0, 0.0, 0.0))
-    assert (response.access_token, response.refresh_token) == (*answer.values(),)
-    assert not [token for token in answer.values() if token in repr(response)]
-
-
-@pytest.mark.long
-def test_an_answer_is_kept_before_it_is_used(visit: Visit) -> None:
-    """I3: "the new refresh token is durable before the new access token is used"."""
-    home, service = visit()
-    sign_in(home, service)
-    service.access.clear()
-    stored: list[str] = []
-    handle = service.api
-
     def api(asked: Any) -> Any:
-        stored.append(home.grant.access_token)
-        used.append(asked.headers["authorization"].removeprefix("Bearer "))
+        used.append((asked.headers["authorization"].removeprefix("Bearer "), home.grant.access_token))
         return handle(asked)
 
-    used: list[str] = []
-    service.api = api  # type: ignore[method-assign]
+    service.token, service.api = token, api  # type: ignore[method-assign]
     assert home.read().status_code == 200
-    assert (len(used), used[-1], used[0] != used[1]) == (2, stored[-1], True)
+    assert (len(noted), noted[0] is None, home.stored.refreshing_since) == (1, False, None)
+    [(old, _), (new, stored)] = used
+    assert new == stored != old

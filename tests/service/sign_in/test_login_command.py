@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -21,7 +21,6 @@ from cli import login
 from cli.commands.sign_in import STOPPED
 from pipelines.errors import SignInError
 from pipelines.scopes import SCOPES
-from pipelines.service.sign_in.loopback_redirect import query_parameters as read_answer
 from tests.cli import command
 from tests.cli.command import BOOKFERRY, Outcome, environment
 from tests.sandbox.process import SandboxProcess
@@ -94,11 +93,12 @@ def test_login_by_a_browser(home: Home, browser: Callable[..., dict[str, str]], 
 def test_logging_in_again_registers_nothing(
     home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess
 ) -> None:
-    """service.md#clients: registrations a day are limited, so the stored client is reused."""
-    for options in ([], ["--for", "backup"], ["--new-client"]):
+    """service.md#clients: registrations a day are limited, so the stored client is reused. `--for` asks for its scopes alone."""
+    for options, scopes in (([], SCOPES), (["--for", "backup"], BACKUP_SCOPES), (["--new-client"], SCOPES)):
         assert run(home, "login", "new", *options, variables=browser()).status == 0
-    registrations = sum(seen["path"].endswith("/oauth/clients") for seen in sandbox.requests())
-    assert registrations == 2
+        assert home.grant.scopes == tuple(scopes)
+    assert sum(seen["path"].endswith("/oauth/clients") for seen in sandbox.requests()) == 2
+    run(home, "login", "new", "--for", "nothing").assert_failed(2, "say one of backup, migration")
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,6 @@ def test_fewer_scopes_say_which_job_will_not_work(  # noqa: PLR0917
     done = run(home, "login", "new", *options, variables=browser(f"get(consent(url, person, {ticked!r}))"))
     assert (done.status, text in done.out) == (status, True), done.out + done.err
     assert set(home.grant.scopes) == set(ticked)
-
-
-@pytest.mark.long
-def test_only_the_needed_scopes_are_requested(home: Home, browser: Callable[..., dict[str, str]]) -> None:
-    """`--for backup`."""
-    run(home, "login", "new", "--for", "backup", variables=browser())
-    assert home.grant.scopes == BACKUP_SCOPES
-    run(home, "login", "new", "--for", "nothing").assert_failed(2, "say one of backup, migration")
 
 
 def test_a_refused_sign_in(home: Home, browser: Callable[..., dict[str, str]]) -> None:
@@ -175,41 +167,6 @@ def test_a_login_without_a_response_ends(
         login.log_in(home.settings, tenant="new", purpose=None, no_browser=False, new_client=False)
     remedies = ("check client_id and redirect_uri", "--new-client")
     assert [remedy in str(ended.value) for remedy in remedies] == [issued, not issued]
-
-
-@pytest.mark.long
-def test_pasting_without_a_screen(home: Home) -> None:
-    """`--no-browser` with the response on standard input: a wrong line first, then the whole address; and an end of the input."""
-    process = subprocess.Popen(
-        [*BOOKFERRY, "login", "new", "--no-browser"],
-        cwd=home.folder,
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    address = next(line for line in process.stderr if line.startswith("http")).strip()
-    assert home.sandbox is not None
-    out, err = process.communicate(f"\n{consent(address, home.sandbox)}\n", timeout=SECONDS)
-    assert process.returncode == 0, err
-    assert "Signed in to 'new' as Backup" in out
-
-
-def test_the_end_of_the_input_is_an_error(home: Home, sandbox: SandboxProcess) -> None:
-    """A response at another redirect address must be pasted; from cron, without a terminal, the command ends at once."""
-    body = {
-        "tenant": "library",
-        "client_name": "C",
-        "redirect_uris": ["https://connector.example/cb"],
-        "scope": "library:read",
-    }
-    client = sandbox.control("POST", "oauth/clients", {**body, "token_endpoint_auth_method": "client_secret_post"})
-    more = f'client_id = "{client["client_id"]}"\nclient_secret_env = "ISSUED"\nclient_auth = "client_secret_post"\n'
-    issued = Home.make(home.folder, home.base_url, sandbox, more + 'redirect_uri = "https://connector.example/cb"')
-    variables = {"ISSUED": client["client_secret"]}
-    run(issued, "login", "new", "--no-browser", variables=variables).assert_failed(4, "The input ended")
 
 
 @pytest.mark.parametrize("typed", ["", "\n\n", "http://127.0.0.1:1/callback?code=stolen&state=forged\n"])
@@ -339,18 +296,3 @@ def test_whoami(home: Home, sandbox: SandboxProcess) -> None:
     printed = run(home, "whoami", "new")
     assert f"<{sandbox.user}> is signed in to 'new'" in printed.out
     assert document["kept_in"].startswith(str(home.folder / "sign-ins"))
-
-
-def test_too_many_registrations(home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess) -> None:
-    """service.md#clients: registrations a day are limited; the message says how long to wait and what else helps."""
-    sandbox.change(oauth={"registrations_per_day": 1})
-    done = run(home, "login", "new", "--new-client", variables=browser())
-    if done.status == 0:
-        done = run(home, "login", "new", "--new-client", variables=browser())
-    done.assert_failed(1, "no more registrations today", "client_id and client_secret_env")
-    assert run(home, "login", "new", variables=browser()).status in (0, 1)
-
-
-def test_an_answer_is_never_read_without_end() -> None:
-    """I13: hostile input."""
-    assert len(urlencode(read_answer("code=" + "a" * 1_000_000))) < 20_000

@@ -87,12 +87,3 @@ def test_a_pasted_line_is_a_response(line: bytes, parameters: dict[str, str], co
     with pytest.raises(EOFError):
         next_response(None, reading, SECONDS)
     os.close(reading)
-
-
-def test_a_blank_line_is_no_response() -> None:
-    """Somebody pressed the return key; the time ends."""
-    reading, writing = os.pipe()
-    os.write(writing, b" \n")
-    assert next_response(None, reading, 0.0) is None
-    os.close(reading)
-    os.close(writing)

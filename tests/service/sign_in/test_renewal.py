@@ -41,31 +41,3 @@ def test_a_stop_in_the_middle_of_a_refresh_loses_nothing(
     assert (home.grant.refreshes, home.stored.refreshing_since) == (1, None)
     assert home.read().status_code == 200
     assert home.grant.refreshes == 1
-
-
-def test_many_threads_are_served_by_one_refresh(home: Home, sandbox: SandboxProcess) -> None:
-    """I3: many threads fetch pages in parallel, and all use one refresh; under the policy that ends old tokens at once."""
-    sandbox.change(oauth={"refresh_policy": "at_once"})
-    home.sign_in()
-    sandbox.reset("counts")
-    sandbox.fault("jump", seconds=4000, path="/publications")
-    threads = """
-import threading
-failed = []
-def work(client):
-    try:
-        for _ in range(5):
-            client.get(f"{client.api_url}/publications")
-    except Exception as error:
-        failed.append(error)
-with home.client() as client:
-    workers = [threading.Thread(target=work, args=(client,)) for _ in range(16)]
-    for each in workers: each.start()
-    for each in workers: each.join()
-assert not failed, failed
-"""
-    status, output = home.run(threads)
-    assert status == 0, output
-    assert home.refreshes() == 1
-    answered = [seen["status"] for seen in sandbox.requests() if seen["path"].endswith("/publications")]
-    assert answered.count(200) == 80

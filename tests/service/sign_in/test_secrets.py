@@ -144,14 +144,3 @@ def test_a_definition_without_v3_has_none_of_it(home: Home) -> None:
     assert not {"keep_signed_in"} & set(repository.job_names)
     assert not any(schedule.job_name == "keep_signed_in" for schedule in repository.schedule_defs)
     assert "sign_in_watch" not in {sensor.name for sensor in repository.sensor_defs}
-
-
-def test_the_daily_renewal_is_half_a_day_away_from_the_backup(home: Home) -> None:
-    """When it fails, people are awake."""
-    [schedule] = [
-        each
-        for each in build_definitions(home.settings).get_repository_def().schedule_defs
-        if each.name == "keep_signed_in_schedule"
-    ]
-    assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 14 * * *", "UTC")
-    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING

@@ -8,7 +8,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -126,42 +125,6 @@ def test_the_lease_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
     assert store.read() == connection()
 
 
-def test_the_lease_is_for_one_thread(store_for: Open) -> None:
-    """Threads of a process and objects of the same store exclude each other, too."""
-    inside, most, done = 0, 0, []
-
-    def work() -> None:
-        nonlocal inside, most
-        with store_for().leased(CLOCK) as leased:
-            inside += 1
-            most = max(most, inside)
-            stored = leased.read()
-            leased.write(replace(stored, ended=str(int(stored.ended or 0) + 1)))
-            inside -= 1
-        done.append(1)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS)
-    assert (len(done), most, store_for().read().ended) == (8, 1, "8")
-
-
-@pytest.mark.long
-def test_processes_lose_no_change(store_for: Open) -> None:
-    """Lease, read again, write: two processes that count together miss no number."""
-    count = (
-        "for _ in range(10):\n  with store.leased(SystemClock()) as leased:\n    kept = leased.read()\n"
-        "    leased.write(StoredSignIn(kept.base_url, kept.tenant, ended=str(int(kept.ended or 0) + 1)))\n"
-    )
-    processes = [another_process(store_for, count) for _ in range(2)]
-    for process in processes:
-        with process:
-            assert process.wait(SECONDS) == 0
-    assert store_for().read().ended == "20"
-
-
 @pytest.mark.long
 def test_a_process_killed_while_it_writes_leaves_the_old_or_the_new(store_for: Open) -> None:
     """I3, I5: never half of it."""
@@ -184,14 +147,6 @@ def test_a_process_killed_while_it_writes_leaves_the_old_or_the_new(store_for: O
         seen.add(found.grant.refreshes)
         write(store_for(), connection(0))
     assert 0 not in seen
-
-
-def test_no_secret_is_shown(store_for: Open) -> None:
-    """I10: neither the place nor any object with tokens shows them."""
-    write(store_for(), connection())
-    stored = store_for().read()
-    printed = repr(stored) + str(stored.grant) + str(stored.registration) + store_for().place + repr(vars(store_for()))
-    assert not [secret for secret in ("access-0", "refresh-0", "a-client-secret") if secret in printed]
 
 
 def test_secrets_that_were_read_from_a_store_are_in_no_message(store_for: Open) -> None:
@@ -290,15 +245,6 @@ def test_nothing_is_asked_for_without_the_lease(store_for: Open) -> None:
             session.execute("UPDATE leases SET owner = NULL, fence = fence + 1")
         with pytest.raises(StorageError, match="has lost the lease of 'new'"):
             leased.check()
-
-
-def test_an_answer_is_kept_after_the_lease_was_lost(postgres_database: str) -> None:
-    """I3: the process was stopped for long, and nobody else changed the sign-in meanwhile."""
-    store = database_store(postgres_database)
-    with store.leased(CLOCK) as leased, psycopg.connect(postgres_database, autocommit=True) as administrator:
-        administrator.execute("UPDATE bookferry_state.leases SET owner = NULL, fence = fence + 1")
-        leased.write(connection(1))
-    assert store.read() == connection(1)
 
 
 def test_the_settings_choose_the_store(tmp_path: Path, postgres_database: str) -> None:
