@@ -58,19 +58,55 @@ def test_v2_has_ended(tmp_path: Path, sandbox: SandboxProcess, status: int, answ
     assert (type(error), error.exit_status) == (VersionEndedError, ExitStatus.USAGE)
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [(400, RefusedError), (403, AccessDeniedError), (301, ProtocolError), (200, ProtocolError), (501, ProtocolError)],
-)
-def test_another_answer_of_all_of_v2_is_no_end(
-    tmp_path: Path, sandbox: SandboxProcess, status: int, kind: type[BookferryError]
+SHOWN = "This version of the API has been shut down"
+DUE = "Version 2 was due to be shut down on 31 December 2026."
+PAGES, LIST, FIRST = "v2/publications.*[?&]page=", "v2/publications", "v2/publications.per_page=1$"
+NO_END: list[tuple[int | None, dict[str, int | None], datetime, type[BookferryError], str | None]] = [
+    *(
+        (status, {}, AFTER, kind, SHOWN if status in {400, 403, 501} else "")
+        for status, kind in (
+            (400, RefusedError),
+            (403, AccessDeniedError),
+            (301, ProtocolError),
+            (200, ProtocolError),
+            (501, ProtocolError),
+            (503, TemporaryError),
+        )
+    ),
+    (None, {LIST: 404}, AFTER, RefusedError, ""),
+    (None, {"/api/": 503}, AFTER, TemporaryError, None),
+    *(
+        (None, {PAGES: status}, day, kind, "")
+        for status, kind in ((401, SignInError), (403, AccessDeniedError))
+        for day in (BEFORE, LAST_DAY, AFTER)
+    ),
+    *((None, {PAGES: 404, FIRST: status}, AFTER, RefusedError, None) for status in (401, 403, 503)),
+    (None, {LIST: 404, "/api/v3": None}, BEFORE, RefusedError, None),
+]
+"""What all of version 2 answers, what some paths answer (None: the connection breaks), the day, the error, and what it says of versions."""
+
+
+@pytest.mark.parametrize(("version_2", "faults", "day", "kind", "said"), NO_END)
+def test_nothing_else_is_an_end(  # noqa: PLR0917
+    tmp_path: Path,
+    sandbox: SandboxProcess,
+    version_2: int | None,
+    faults: dict[str, int | None],
+    day: datetime,
+    kind: type[BookferryError],
+    said: str | None,
 ) -> None:
-    """What came back is shown, also on the day after."""
-    sandbox.change(variations={"v2_ended": status})
-    error = failure(tmp_path, sandbox.base_url(), AFTER)
+    """What came back is shown. After the last day, a refused sign-in mentions the end as well."""
+    if version_2 is not None:
+        sandbox.change(variations={"v2_ended": version_2})
+    for path, status in faults.items():
+        details = {"status": status} if status else {}
+        sandbox.fault("status" if status else "reset", path=path, times=50, **details)
+    error = failure(tmp_path, sandbox.base_url(), day)
     assert type(error) is kind
     assert "has ended" not in str(error)
-    assert status in {301, 200} or "This version of the API has been shut down" in str(error)
+    assert (DUE in str(error)) is (day == AFTER and kind in {SignInError, AccessDeniedError})
+    assert said in str(error) if said is not None else "ersion" not in str(error)
 
 
 def test_v2_ends_during_a_listing(tmp_path: Path, sandbox: SandboxProcess) -> None:
@@ -81,12 +117,6 @@ def test_v2_ends_during_a_listing(tmp_path: Path, sandbox: SandboxProcess) -> No
 
     with pytest.raises(VersionEndedError):
         BackupRunner(tmp_path, sandbox.base_url(), clock=ManualClock()).back_up(on_progress=end)
-
-
-def test_one_missing_list_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:
-    """The description of version 2 is still there."""
-    sandbox.fault("status", status=404, path="v2/publications", times=50)
-    assert type(failure(tmp_path, sandbox.base_url(), AFTER)) is RefusedError
 
 
 @pytest.mark.parametrize("other_list", ["tasks", "collections"])
@@ -102,34 +132,6 @@ def test_a_missing_list_beside_another_one_is_no_end(tmp_path: Path, other_list:
         assert type(failure(tmp_path, server.url, AFTER)) is RefusedError
 
 
-def test_a_version_that_fails_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:
-    """503 for a minute is an outage, also where version 3 answers: nothing is said of an end, and the error stays one that may pass."""
-    sandbox.change(variations={"v2_ended": 503})
-    error = failure(tmp_path, sandbox.base_url())
-    assert type(error) is TemporaryError
-    assert "shut down" not in str(error)
-
-
-def test_an_outage_of_both_versions_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:
-    """Nothing about versions where the whole service is down."""
-    sandbox.fault("status", status=503, path="/api/", times=50)
-    error = failure(tmp_path, sandbox.base_url(), AFTER)
-    assert type(error) is TemporaryError
-    assert "ersion" not in str(error)
-
-
-@pytest.mark.parametrize("day", [BEFORE, LAST_DAY, AFTER])
-@pytest.mark.parametrize(("status", "kind"), [(401, SignInError), (403, AccessDeniedError)])
-def test_a_refused_sign_in_is_no_end(
-    tmp_path: Path, sandbox: SandboxProcess, status: int, kind: type[BookferryError], day: datetime
-) -> None:
-    """A wrong password, or an account without rights. After the last day, the end is mentioned as well."""
-    sandbox.fault("status", status=status, path="v2/publications.*[?&]page=", times=50)
-    error = failure(tmp_path, sandbox.base_url(), day)
-    assert type(error) is kind
-    assert ("Version 2 was due to be shut down on 31 December 2026." in str(error)) is (day == AFTER)
-
-
 @pytest.mark.parametrize(("day", "kind"), [(LAST_DAY, RefusedError), (AFTER, VersionEndedError)])
 def test_a_wrong_base_url(tmp_path: Path, sandbox: SandboxProcess, day: datetime, kind: type[BookferryError]) -> None:
     """Neither version is there: no end before its day. After it nobody can tell, so both are said."""
@@ -139,25 +141,6 @@ def test_a_wrong_base_url(tmp_path: Path, sandbox: SandboxProcess, day: datetime
     assert str(error).endswith(
         f"Version 3 is not there either (404 Not Found). Is base_url ({base_url}) the library's address, without /api?"
     )
-
-
-@pytest.mark.parametrize("status", [401, 403, 503])
-def test_a_list_that_may_come_back_is_no_end(tmp_path: Path, sandbox: SandboxProcess, status: int) -> None:
-    """A 404 in the middle, and then a list that asks for a sign-in or is out of order: the 404 alone is told."""
-    sandbox.fault("status", status=404, path="v2/publications.*[?&]page=", times=50)
-    sandbox.fault("status", status=status, path="v2/publications.per_page=1$", times=50)
-    error = failure(tmp_path, sandbox.base_url(), AFTER)
-    assert type(error) is RefusedError
-    assert "ersion" not in str(error)
-
-
-def test_a_version_3_that_does_not_answer_proves_nothing(tmp_path: Path, sandbox: SandboxProcess) -> None:
-    """Version 2 answers 404, and the connection to version 3 breaks: neither an end nor a wrong base_url is certain."""
-    sandbox.fault("status", status=404, path="v2/publications", times=50)
-    sandbox.fault("reset", path="/api/v3", times=50)
-    error = failure(tmp_path, sandbox.base_url(), AFTER)
-    assert type(error) is RefusedError
-    assert "ersion" not in str(error)
 
 
 @pytest.mark.parametrize(
