@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.backup.completeness import prove_listing
-from pipelines.service.listing.listing_facts import ListingFacts, Page
+from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.store.snapshots.captures import IdCounts
 from pipelines.store.snapshots.facts import ResourceFacts
 
@@ -74,17 +74,3 @@ def test_records_of_several_walks_are_complete_if_they_are_as_many_as_announced(
     assert verdict(torn, walks=2).complete
     assert not verdict(torn, {"rows": 99, "distinct": 99}, walks=2).complete
     assert not verdict(torn, {"rows": 101, "duplicates": [7]}, walks=2).complete
-
-
-def page(total: int | None, records: int = 0) -> Page:
-    return Page(number=1, url="", records=[b"{}"] * records, ids=[None] * records, total=total)  # type: ignore[list-item]
-
-
-def test_a_walk_down_the_list_has_its_own_balance() -> None:
-    facts = ListingFacts()
-    facts.count(page(100), "")
-    facts.count(page(104), "")
-    facts.follow(1, 2, 103, moved=True)
-    assert (facts.added, facts.deleted, facts.last_total, facts.followed, facts.moved) == (1, 2, 103, True, True)
-    facts.follow(0, 0, None, moved=False)
-    assert (facts.added, facts.deleted, facts.last_total, facts.moved) == (0, 0, 103, False)

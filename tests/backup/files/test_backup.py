@@ -41,67 +41,38 @@ def sha256(content: bytes) -> str:
 class TestFurtherBackups:
     """Stored content is never fetched again, and costs no request (I12)."""
 
-    @pytest.mark.long
-    def test_a_second_backup_of_five_hundred_files_fetches_none(
-        self, runner: BackupRunner, file_library: FileLibrary
-    ) -> None:
-        """It costs no byte and no request beyond the ceil(N/50) for the records."""
-        for number in range(500):
+    def test_only_what_is_lacking_is_fetched(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """A replaced file has another id, a new one is unknown; failed files are tried again, and blobs that went missing or are cut."""
+        for number in range(1, 61):
             file_library.add(f"content {number}".encode())
+        failed = file_library.stored.pop("/file-2")
         first = runner.back_up("first")
-        assert (first.manifest.complete, first.manifest.problems, notes_on_reading(first.manifest)) == (True, [], [])
         files = first.manifest.files
-        size = sum(len(f"content {number}") for number in range(500))
-        assert (files.count, files.kept, files.new, files.bytes, files.failed) == (500, 500, 500, size, 0)
-        assert sorted(file_library.fetched()) == sorted(f"/file-{number}" for number in range(1, 501))
+        assert (files.count, files.kept, files.new, files.failed, first.manifest.complete) == (60, 59, 59, 1, False)
+        assert sorted(file_library.fetched()) == sorted([*(f"/file-{n}" for n in range(1, 61)), *["/file-2"] * 2])
         file_library.start_over()
-        second = runner.back_up("second")
-        assert (file_library.fetched(), len(file_library.library.received)) == ([], 10)
-        assert (second.manifest.requests, second.manifest.files.new, second.manifest.files.bytes) == (10, 0, size)
-        assert [(row["sha256"], row["status"]) for row in files_of(second)] == [
-            (row["sha256"], "kept") for row in files_of(first)
-        ]
-
-    @pytest.mark.long
-    def test_only_what_changed_is_fetched(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """A replaced file has another id; a new one is unknown."""
-        for number in range(5):
-            file_library.add(f"content {number}".encode())
-        runner.back_up("first")
-        file_library.start_over()
+        file_library.stored["/file-2"] = failed
         file_library.publications[3]["assets"][0] |= {"file": stored_file("other", 5), "url": "other"}
         file_library.stored["/other"] = b"other"
         file_library.add(b"new")
+        for number, content in ((4, None), (5, b"cont")):
+            name = sha256(f"content {number}".encode())
+            path = runner.data / "files" / "sha256" / name[:2] / name
+            path.unlink()
+            if content:
+                path.write_bytes(content)
         second = runner.back_up("second")
-        assert sorted(file_library.fetched()) == ["/file-6", "/other"]
-        assert second.manifest.files.new == 2
+        assert sorted(file_library.fetched()) == ["/file-2", "/file-4", "/file-5", "/file-61", "/other"]
+        assert (second.manifest.complete, second.manifest.files.new) == (True, 5)
         assert files_of(second)[2]["sha256"] == sha256(b"other")
-
-    @pytest.mark.long
-    def test_a_partial_snapshots_content_is_not_fetched_again(
-        self, runner: BackupRunner, file_library: FileLibrary
-    ) -> None:
-        """Failed files are tried again."""
-        file_library.add(CONTENT)
-        file_library.add(b"later")
-        later = file_library.stored.pop("/file-2")
-        assert not runner.back_up("first").manifest.complete
         file_library.start_over()
-        file_library.stored["/file-2"] = later
-        assert runner.back_up("second").manifest.complete
-        assert file_library.fetched() == ["/file-2"]
-
-    def test_a_blob_that_went_missing_is_fetched_again(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """A blob with a wrong size counts as missing."""
-        file_library.add(CONTENT)
-        file_library.add(b"another")
-        runner.back_up("first")
-        folder = runner.data / "files" / "sha256"
-        (folder / sha256(CONTENT)[:2] / sha256(CONTENT)).unlink()
-        (folder / sha256(b"another")[:2] / sha256(b"another")).write_bytes(b"anoth")
-        file_library.start_over()
-        assert runner.back_up("second").manifest.files.new == 2
-        assert runner.blobs() == {sha256(CONTENT): CONTENT, sha256(b"another"): b"another"}
+        third = runner.back_up("third")
+        assert (file_library.fetched(), len(file_library.library.received), third.manifest.requests) == ([], 2, 2)
+        size = sum(len(content) for content in runner.blobs().values()) - len("content 3")
+        assert (third.manifest.files.new, third.manifest.files.bytes) == (0, size)
+        assert [(row["sha256"], row["status"]) for row in files_of(third)] == [
+            (row["sha256"], "kept") for row in files_of(second)
+        ]
 
     @pytest.mark.long
     def test_a_file_without_id_and_size_is_checked_with_the_storage(
@@ -153,43 +124,23 @@ class TestContents:
             assert row["problem"].endswith("packed (gzip).")
         assert file_library.fetched() == ["/file-1"]
 
-    @pytest.mark.long
-    def test_two_records_of_one_file_are_one_transfer(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """Two files with the same content are one blob."""
+    def test_one_blob_for_one_content(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """Whatever its name (I13): two records of one file are one transfer. Storage sees no sign-in (I2), and no signature stays (I10)."""
         file_library.add(CONTENT)
         file_library.add(CONTENT, name="file-1")
-        file_library.add(CONTENT)
-        manifest = runner.back_up().manifest
-        assert sorted(file_library.fetched()) == ["/file-1", "/file-3"]
-        assert (manifest.files.count, manifest.files.kept, manifest.files.bytes) == (3, 3, len(CONTENT))
-        assert runner.blobs() == {sha256(CONTENT): CONTENT}
-
-    @pytest.mark.long
-    def test_names_from_outside_are_not_used_as_paths(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """The data folder has blobs under their SHA-256 and nothing beside them (I13)."""
         file_library.add(CONTENT, file=stored_file("../../outside", len(CONTENT)))
-        runner.back_up()
-        assert list(runner.blobs()) == [sha256(CONTENT)]
-        assert sorted(path.name for path in runner.config.parent.iterdir()) == ["bookferry.toml", "library-data"]
-
-    @pytest.mark.long
-    def test_no_sign_in_and_no_signature_anywhere(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """Storage sees no credentials (I2); a signed address is in payloads only (I10)."""
-        file_library.add(CONTENT)
+        file_library.add(CONTENT, file=stored_file("file-4", None))
         file_library.add(b"gone")
-        del file_library.stored["/file-2"]
-        runner.back_up()
-        assert file_library.storage.received
-        for request in file_library.storage.received:
-            assert not {"authorization", "cookie"} & set(request.headers)
+        del file_library.stored["/file-5"]
+        snapshot = runner.back_up()
+        files = snapshot.manifest.files
+        assert sorted(file_library.fetched()) == ["/file-1", "/file-3", "/file-4", *["/file-5"] * 3]
+        assert (files.count, files.kept, files.bytes) == (5, 4, len(CONTENT))
+        assert runner.blobs() == {sha256(CONTENT): CONTENT}
+        assert sorted(path.name for path in runner.config.parent.iterdir()) == ["bookferry.toml", "library-data"]
+        assert not any({"authorization", "cookie"} & set(one.headers) for one in file_library.storage.received)
         assert SIGNATURE not in everything_but_payloads(runner.data)
         assert not list(runner.data.rglob(f"{FILE_LIST}*"))
-
-    @pytest.mark.long
-    def test_verify_proves_them(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """A flipped bit in a blob is found and named. The size is that of the content, whatever the record says."""
-        file_library.add(CONTENT, file=stored_file("file-1", None))
-        snapshot = runner.back_up()
         with runner.library() as library:
             [result] = verify_named(library.data, snapshot.name, Part(), now=MIDNIGHT)
             assert (result.ok, result.blobs, result.blobs_read) == (True, 1, 1)
@@ -258,22 +209,17 @@ class TestFailedFiles:
 
     @pytest.mark.long
     def test_at_most_two_fresh_addresses(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """For a file that the storage always refuses."""
+        """For a file that the storage always refuses; none for one whose record is gone meanwhile."""
         file_library.add(CONTENT)
+        file_library.add(b"of a record that is gone")
         file_library.expired = 99
-        manifest = runner.back_up().manifest
-        assert (file_library.asked(), len(file_library.fetched())) == (["/assets/1001"] * 2, 3)
-        assert "AccessDenied: Request has expired" in manifest.files.failures[0].problem
-
-    @pytest.mark.long
-    def test_a_record_that_is_gone_meanwhile(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """The problem says so."""
-        file_library.add(CONTENT)
-        file_library.expired = 99
-        file_library.refusals["/assets/1001"] = Answer(
-            {"error": {"code": "RecordNotFound", "message": "Gone"}}, status=404
-        )
-        assert "gone from the library since it was listed" in runner.back_up().manifest.problems[0]
+        error = {"error": {"code": "RecordNotFound", "message": "Gone"}}
+        file_library.refusals["/assets/1002"] = Answer(error, status=404)
+        refused, gone = runner.back_up().manifest.files.failures
+        assert sorted(file_library.asked()) == [*["/assets/1001"] * 2, "/assets/1002"]
+        assert sorted(file_library.fetched()) == [*["/file-1"] * 3, "/file-2"]
+        assert "AccessDenied: Request has expired" in refused.problem
+        assert "gone from the library since it was listed" in gone.problem
 
     def test_a_record_without_an_address_is_asked_for_once(
         self, runner: BackupRunner, file_library: FileLibrary
@@ -287,13 +233,6 @@ class TestFailedFiles:
         assert (len(file_library.asked()), file_library.fetched()) == (1, [])
         assert (manifest.files.failed, manifest.complete) == (20, False)
         assert "answered 403" in manifest.problems[0]
-
-    def test_an_address_that_only_the_asset_itself_has(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """The asset's own address is used."""
-        file_library.add(CONTENT, url=None)
-        asset = {**file_library.publications[1]["assets"][0], "url": f"{file_library.storage.url}/file-1?{SIGNATURE}=9"}
-        file_library.refusals["/assets/1001"] = Answer(asset)
-        assert runner.back_up().manifest.complete
 
     def test_a_storage_that_is_down_is_not_tried_for_every_file(
         self, runner: BackupRunner, file_library: FileLibrary, monkeypatch: pytest.MonkeyPatch
@@ -331,45 +270,33 @@ class _Down(dict[str, bytes | Callable[[Received], Answer]]):
 
 
 @pytest.mark.long
-class TestTheLibrarysOwnHost:
-    """Files on the library's host are charged to the budget; below /api/ the request is signed in (I1, I2)."""
-
-    def test_below_the_api(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """The API needs a sign-in, and gets it."""
-        file_library.add(CONTENT, url=f"{file_library.library.url}/api/v2/content/1")
-        file_library.stored["/api/v2/content/1"] = CONTENT
-        manifest = runner.back_up().manifest
-        [request] = [one for one in file_library.library.received if one.path.endswith("/content/1")]
-        assert "authorization" in request.headers
-        assert (manifest.complete, manifest.requests, file_library.fetched()) == (True, 2, [])
-
-    def test_beside_the_api(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """Not signed in, and charged all the same."""
-        file_library.add(CONTENT, url=f"{file_library.library.url}/downloads/1")
-        file_library.stored["/downloads/1"] = CONTENT
-        manifest = runner.back_up().manifest
-        [request] = [one for one in file_library.library.received if one.path == "/downloads/1"]
-        assert "authorization" not in request.headers
-        assert (manifest.complete, manifest.requests) == (True, 2)
-
-    def test_a_redirect_to_it_is_not_signed_in(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """A storage cannot make us send signed-in requests to the library."""
-        file_library.add(CONTENT)
-        target = f"{file_library.library.url}/api/v2/content/1"
-        file_library.stored |= {
-            "/file-1": lambda _: Answer(status=307, headers={"location": target}),
-            "/api/v2/content/1": CONTENT,
-        }
-        runner.back_up()
-        [request] = [one for one in file_library.library.received if one.path.endswith("/content/1")]
-        assert "authorization" not in request.headers
+def test_files_on_the_librarys_own_host(runner: BackupRunner, file_library: FileLibrary) -> None:
+    """They are charged to the budget (I1). Below /api/ the request is signed in, but not where a storage redirects to (I2)."""
+    file_library.add(CONTENT, url=f"{file_library.library.url}/api/v2/content/1")
+    file_library.add(CONTENT, url=f"{file_library.library.url}/downloads/1")
+    file_library.add(CONTENT)
+    target = f"{file_library.library.url}/api/v2/content/2"
+    file_library.stored |= {
+        "/api/v2/content/1": CONTENT,
+        "/downloads/1": CONTENT,
+        "/file-3": lambda _: Answer(status=307, headers={"location": target}),
+        "/api/v2/content/2": CONTENT,
+    }
+    manifest = runner.back_up().manifest
+    signed_in = {one.path: "authorization" in one.headers for one in file_library.library.received}
+    assert [signed_in[path] for path in ("/api/v2/content/1", "/downloads/1", "/api/v2/content/2")] == [
+        True,
+        False,
+        False,
+    ]
+    assert (manifest.complete, manifest.requests) == (True, len(file_library.library.received))
 
 
 class TestRelativeAddresses:
     """An address counts from the answer that has it (RFC 3986, 5)."""
 
-    def test_in_a_list(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """The list is at /publications/all."""
+    def test_in_a_list_or_a_record(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """The list is at /publications/all; what it does not lead to is asked for, and counts from there. No address fails alone."""
         paths = {
             "/store/a.pdf?sig=1": "/store/a.pdf",
             "relative/a.pdf": "/api/v2/publications/relative/a.pdf",
@@ -380,8 +307,24 @@ class TestRelativeAddresses:
         for address, path in paths.items():
             file_library.stored[path] = CONTENT
             file_library.add(CONTENT, url=address)
-        assert [row["status"] for row in files_of(runner.back_up())] == ["kept"] * len(paths)
+        file_library.stored["/api/v2/assets/relative/b.pdf"] = CONTENT
+        file_library.add(CONTENT, url="relative/b.pdf")
+        file_library.add(CONTENT, url="../assets/relative/b.pdf", file={"metadata": {"size": len(CONTENT)}})
+        storage = file_library.storage.url.partition("//")[2]
+        file_library.add(CONTENT, url=f"//{storage}/file-8?{SIGNATURE}=1")
+        number = file_library.add(CONTENT, url=None)
+        [asset] = file_library.publications[number]["assets"]
+        only = {**asset, "url": f"{file_library.storage.url}/file-{number}?{SIGNATURE}=9"}
+        file_library.refusals[f"/assets/{1000 + number}"] = Answer(only)
+        addresses = ("javascript:alert(1)", "data:text/plain,x", "file:///etc/passwd", "//[/x")
+        for address in addresses:
+            number = file_library.add(CONTENT, name=f"other {address}")
+            [asset] = file_library.publications[number]["assets"]
+            asset["url"] = f"{address}#://" if "://" not in address else address
+        statuses = [row["status"] for row in files_of(runner.back_up())]
+        assert statuses == [*["kept"] * 9, *["failed"] * len(addresses)]
         assert {*paths.values()} <= {request.path for request in file_library.library.received}
+        assert not any("authorization" in request.headers for request in file_library.storage.received)
 
     def test_in_a_list_that_was_redirected(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """It counts from the address that the answer came from in the end, with its slash (RFC 3986, 5.1.3)."""
@@ -393,29 +336,6 @@ class TestRelativeAddresses:
         assert [row["status"] for row in files_of(runner.back_up())] == ["kept"] * (PER_PAGE + 1)
         lists = [request.path for request in file_library.library.received if request.path.endswith(("/all", "/all/"))]
         assert lists.count("/api/v2/publications/all") == 1, "each further page is requested where the list is"
-
-    def test_of_another_host(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """The scheme is that of the library; the storage gets no sign-in."""
-        file_library.stored["/a.pdf"] = CONTENT
-        file_library.add(CONTENT, url=f"//{file_library.storage.url.partition('//')[2]}/a.pdf?{SIGNATURE}=1")
-        assert [row["status"] for row in files_of(runner.back_up())] == ["kept"]
-        assert "authorization" not in file_library.storage.received[0].headers
-
-    def test_in_a_record_alone(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """The address in the list has expired; the one in `GET /assets/:id` counts from there, file without an id or not."""
-        file_library.stored["/api/v2/assets/relative/a.pdf"] = CONTENT
-        file_library.add(CONTENT, url="relative/a.pdf")
-        file_library.add(CONTENT, url="../assets/relative/a.pdf", file={"metadata": {"size": len(CONTENT)}})
-        assert [row["status"] for row in files_of(runner.back_up())] == ["kept", "kept"]
-
-    def test_what_is_no_address_of_a_file(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """It fails alone."""
-        file_library.add(CONTENT)
-        for address in ("javascript:alert(1)", "data:text/plain,x", "file:///etc/passwd", "//[/x"):
-            number = file_library.add(CONTENT, name=f"other {address}")
-            [asset] = file_library.publications[number]["assets"]
-            asset["url"] = f"{address}#://" if "://" not in address else address
-        assert [row["status"] for row in files_of(runner.back_up())] == ["kept", *["failed"] * 4]
 
 
 @pytest.mark.long

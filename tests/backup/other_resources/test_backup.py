@@ -119,24 +119,6 @@ class TestWholeLibrary:
             )
             assert old == new
 
-    def test_views_over_all_tables(self, runner: TwoVersionRunner, snapshot: Snapshot) -> None:
-        """Each view has the newest complete snapshot with its table: one of users alone does not hide the publications."""
-        users = runner.back_up("users", run="users")
-        assert users.manifest.complete
-        assert users.counts.keys() == {"users"}
-        with runner.library() as library, open_catalogue(library.data) as database:
-            newest = dict(
-                database.execute(
-                    "SELECT 'users', max(snapshot) FROM users UNION ALL SELECT 'publications', max(snapshot) FROM publications"
-                ).fetchall()
-            )
-            [(copies,)] = database.execute(
-                "SELECT count(*) FROM hard_copies JOIN publications ON publications.id = publication_id"
-            ).fetchall()
-            assert library.data.find_snapshot("new").name == snapshot.name
-        assert newest == {"users": users.manifest.snapshot, "publications": snapshot.manifest.snapshot}
-        assert copies == snapshot.counts["hard_copies"]
-
 
 @pytest.mark.long
 class TestVersionTwo:
@@ -165,9 +147,10 @@ class TestUnreadableResources:
 
     @pytest.mark.long
     def test_scopes_that_are_missing(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
-        """A missing scope is a 403 with the code `InsufficientScope`; `WWW-Authenticate` names the scope (service.md#scopes)."""
+        """A 403 with the code `InsufficientScope`; `WWW-Authenticate` names the scope (service.md#scopes). No empty snapshot (I5)."""
+        good = runner.back_up()
         runner.sign_in(sandbox, ("library:read", "assets:read"))
-        snapshot = runner.back_up()
+        snapshot = runner.back_up(run="second")
         assert snapshot.manifest.complete
         assert {name: (one.status, one.missing_scopes) for name, one in snapshot.manifest.unreadable.items()} == {
             "users": (403, ["users:read"]),
@@ -181,19 +164,24 @@ class TestUnreadableResources:
         assert "bookferry login new" in users
         assert "tasks:read" in tasks
 
-    @pytest.mark.long
-    @pytest.mark.parametrize("named", ["option", "settings"])
-    def test_asked_for_by_name(self, sandbox: SandboxProcess, runner: TwoVersionRunner, named: str) -> None:
-        """By `--resources` or by the tenant's `resources`: the snapshot is partial without it."""
-        if named == "settings":
-            runner = TwoVersionRunner.at(
-                runner.config.parent, sandbox.base_url(), 'resources = ["publications", "users"]'
-            )
-        runner.sign_in(sandbox, ("library:read", "assets:read"))
-        snapshot = runner.back_up(*(("publications", "users") if named == "option" else ()))
-        assert not snapshot.manifest.complete
-        assert list(snapshot.manifest.unreadable) == ["users"]
-        assert "users:read" in snapshot.manifest.problems[0]
+        named = runner.back_up("publications", "users", run="named")
+        assert (named.manifest.complete, list(named.manifest.unreadable)) == (False, ["users"])
+        assert "users:read" in named.manifest.problems[0]
+        with pytest.raises(AccessDeniedError, match=r"Nothing could be read, so there is no snapshot.*users:read"):
+            runner.back_up("users", run="none")
+
+        runner.sign_in(sandbox, ("users:read",))
+        people = runner.back_up(run="without publications")
+        assert (people.manifest.complete, list(people.counts)) == (False, ["users"])
+        [problem] = [one for one in people.manifest.problems if one.startswith("publications: ")]
+        assert "library:read" in problem
+        users_alone = runner.back_up("users", run="users")
+        assert (users_alone.manifest.complete, list(users_alone.counts)) == (True, ["users"])
+        with runner.library() as library, open_catalogue(library.data) as database:
+            assert library.data.find_snapshot("new").name == snapshot.name, "the newest complete one that has all"
+            assert {good.name, named.name} <= {one.name for one in library.data.snapshots()}
+            newest = "SELECT max(users.snapshot), max(publications.snapshot) FROM users, publications"
+            assert database.execute(newest).fetchall() == [(users_alone.manifest.snapshot, snapshot.manifest.snapshot)]
 
     @pytest.mark.long
     def test_any_refusal_before_the_first_page(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
@@ -206,36 +194,9 @@ class TestUnreadableResources:
         assert snapshot.manifest.complete
         assert {name: list_.status for name, list_ in snapshot.manifest.unreadable.items()} == refused
         assert snapshot.counts.keys() == {"publications", "hard_copies"}
-
-    @pytest.mark.long
-    def test_all_requested_resources_are_refused(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
-        """There is no empty snapshot: exit 4, and the last good one stays current (I5)."""
-        good = runner.back_up()
-        runner.sign_in(sandbox, ("library:read",))
-        with pytest.raises(AccessDeniedError, match=r"Nothing could be read, so there is no snapshot.*users:read"):
-            runner.back_up("users", run="second")
-        with runner.library() as library:
-            assert [one.name for one in library.data.snapshots()] == [good.name]
-
-    @pytest.mark.long
-    def test_a_refusal_that_is_about_no_right(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
-        """No other sign-in would help: exit 1."""
         sandbox.fault("status", status=418, path="/users", times=9)
-        with pytest.raises(StopError, match=r"Nothing could be read, so there is no snapshot.*418"):
-            runner.back_up("users")
-
-    @pytest.mark.long
-    def test_publications_are_indispensable(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
-        """Without `library:read` the users are stored, and the snapshot is partial: it never represents the library."""
-        good = runner.back_up()
-        runner.sign_in(sandbox, ("users:read",))
-        snapshot = runner.back_up(run="second")
-        assert not snapshot.manifest.complete
-        assert list(snapshot.counts) == ["users"]
-        [problem] = [one for one in snapshot.manifest.problems if one.startswith("publications: ")]
-        assert "library:read" in problem
-        with runner.library() as library:
-            assert library.data.find_snapshot(good.manifest.tenant).name == good.name
+        with pytest.raises(StopError, match=r"Nothing could be read, so there is no snapshot.*4"):
+            runner.back_up("users", run="second")
 
     @pytest.mark.parametrize(
         ("resource", "fault"),
@@ -267,23 +228,15 @@ class TestUnreadableResources:
         with runner.library() as library:
             assert library.data.find_snapshot(good.manifest.tenant).name == good.name
 
-    def test_an_outage_ends_the_run(self, runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
-        """Where no list answers any more, nothing is published, and the next run goes on where this one ended (I9)."""
+    @pytest.mark.parametrize("lists", ["/tasks|/publications.*per_page=1$", "/publications"])
+    def test_an_outage_ends_the_run(self, runner: TwoVersionRunner, sandbox: SandboxProcess, lists: str) -> None:
+        """Where no list answers any more, or none of publications, nothing is published; the next run goes on where this one ended (I9)."""
         good = runner.back_up()
-        sandbox.fault("status", status=503, retry_after=7200, path="/tasks", times=99)
-        sandbox.fault("status", status=503, retry_after=7200, path="/publications.*per_page=1$", times=99)
+        sandbox.fault("status", status=503, retry_after=7200, path=lists, times=99)
         with pytest.raises(TemporaryError):
             runner.back_up(run="second")
         with runner.library() as library:
             assert [snapshot.name for snapshot in library.data.snapshots()] == [good.name]
-
-    def test_publications_that_cannot_be_sent_end_the_run(
-        self, runner: TwoVersionRunner, sandbox: SandboxProcess
-    ) -> None:
-        """Nothing is published without them."""
-        sandbox.fault("status", status=503, retry_after=7200, path="/publications", times=99)
-        with pytest.raises(TemporaryError):
-            runner.back_up()
 
 
 @pytest.mark.long

@@ -72,11 +72,11 @@ def service(request: Received) -> Answer:
     return Answer(responses[resource]) if resource in responses else NOT_FOUND
 
 
-@pytest.mark.long
 def test_every_existing_list_is_backed_up(serve: Serve) -> None:
-    """Each list is read completely, in any form, and no page is asked for twice."""
+    """Each list is read completely, in any form, and no page is asked for twice. A refused list is a note; an unknown form is a loss."""
     runner, server = serve(service)
-    manifest = runner.back_up().manifest
+    snapshot = runner.back_up()
+    manifest = snapshot.manifest
     assert {name: facts.records for name, facts in manifest.resources.items()} == {
         "publications": 70,
         "users": 2,
@@ -95,35 +95,19 @@ def test_every_existing_list_is_backed_up(serve: Serve) -> None:
         "assets/1",  # an address of the one content that no record has an address of
     ]
     assert all(facts.complete for facts in manifest.resources.values()), manifest.problems
-
-
-def test_a_refused_list_and_an_unknown_form(serve: Serve) -> None:
-    """A refused list is a note; one in an unknown form makes the snapshot partial, because records are lost."""
-    manifest = serve(service)[0].back_up().manifest
     assert not manifest.complete
     assert {name: (one.status, one.partial) for name, one in manifest.unreadable.items()} == {
         "collections": (404, False),
         "authorities": (None, True),
     }
-    [problem, _of_files] = manifest.problems
-    assert "authorities: could not be read" in problem
-    assert "something that is not a listing" in problem
+    of_authorities, of_files = manifest.problems
+    assert "authorities: could not be read" in of_authorities
+    assert "something that is not a listing" in of_authorities
+    assert "files: 70 of 70 could not be fetched" in of_files
     assert any(note.startswith("collections: could not be read") for note in manifest.notes)
-
-
-@pytest.mark.long
-def test_notes_on_proofs_and_files(serve: Serve) -> None:
-    """The manifest notes lists without `X-Total`, and files that have no address even when asked for (service.md#scopes)."""
-    manifest = serve(service)[0].back_up().manifest
     without_total = {note.partition(":")[0] for note in manifest.notes if "sent no X-Total" in note}
     assert without_total == {"users", "hard_copies", "locations", "tasks"}
-    assert any("files: 70 of 70 could not be fetched" in problem for problem in manifest.problems)
 
-
-@pytest.mark.long
-def test_other_fields_are_residue_or_columns(serve: Serve) -> None:
-    """Ids as digits are ids, other fields of publications are residue, and those of undescribed resources are columns (I6, I10)."""
-    snapshot = serve(service)[0].back_up()
     first, *_ = rows(snapshot, "publications")
     assert (first["contributor_id"], first["contributor_name"], first["organization_id"]) == (3, "C. Ontributor", None)
     assert json.loads(first["residue"]) == {
@@ -134,42 +118,17 @@ def test_other_fields_are_residue_or_columns(serve: Serve) -> None:
         "organization": 9,
     }
     identifier, *_ = rows(snapshot, "publication_identifiers")
-    assert identifier == {
-        "publication_id": 1,
-        "position": 0,
-        "type": "handle",
-        "value": "2027/1",
-        "raw": "2027/1",
-        "source_field": "identifiers",
-        "verdict": "unrecognised",
-        "rule": "unknown_type",
-    }
+    assert (identifier["type"], identifier["value"], identifier["rule"]) == ("handle", "2027/1", "unknown_type")
     assert [row["id"] for row in rows(snapshot, "users")] == [11, 12]
     assert [row["role"] for row in rows(snapshot, "user_roles")] == ["admin"]
     copy, *_ = rows(snapshot, "hard_copies")
     assert (copy["publication_id"], copy["acquired_on"], copy["acquired_on_raw"]) == (1, None, "spring 1984")
     assert (copy["location_id"], copy["location_name"], copy["residue"]) == (5, "Stacks", None)
     assert snapshot.manifest.residue["hard_copies"] == {}
-    assert {column.name for column in snapshot.manifest.observed["hard_copies"]} == {
-        "acquired_on_raw",
-        "location_id",
-        "location_name",
-    }
-
-
-@pytest.mark.long
-def test_ids_that_are_texts_identify_records(serve: Serve) -> None:
-    """The id of a task is not documented: texts prove a list as numbers do, and have a column of their own."""
-    snapshot = serve(service)[0].back_up("publications", "tasks")
-    facts = snapshot.manifest.resources["tasks"]
+    facts = manifest.resources["tasks"]
     assert (facts.records, facts.distinct_ids, facts.without_id, facts.complete) == (2, 2, 0, True)
-    assert any(
-        "ids that are texts: there, the column id of the table is empty, and id_raw has" in note for note in facts.notes
-    )
-    assert [(row["id"], row["id_raw"]) for row in rows(snapshot, "tasks")] == [
-        (None, "0b6e-a1"),
-        (None, "0b6e-a2"),
-    ]
+    assert any("ids that are texts: there, the column id of the table is empty" in note for note in facts.notes)
+    assert [(row["id"], row["id_raw"]) for row in rows(snapshot, "tasks")] == [(None, "0b6e-a1"), (None, "0b6e-a2")]
 
 
 def test_no_plan_is_made_for_a_library_with_ids_that_are_texts(serve: Serve) -> None:
