@@ -15,23 +15,20 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.examples import example
 from pipelines.records.tables.registry import STAGED, TABLES, raw_table
 from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
 from pipelines.store.snapshots.manifest import MANIFEST, encode_manifest
-from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, snapshot_key
 from tests.store.postgres.conftest import library_snapshot
 from tests.store.snapshot_factory import (
     SNAPSHOT_ID,
     STARTED_AT,
+    make_snapshot,
     make_snapshot_and_catalogue,
-    new_capture,
     publication_payloads,
     rewrite,
-    write_raw,
 )
 from tests.store.worker import Worker
 
@@ -76,15 +73,11 @@ class TestViews:
     """Each table has a view over the newest complete snapshot of each tenant, and `*_history` over all complete ones."""
 
     @pytest.mark.parametrize("view", [table.name for table in FILLED])
-    def test_newest_complete_snapshot_of_each_tenant(self, two_tenants: DataFolder, view: str) -> None:
-        """A partial snapshot is never the newest (I4)."""
-        assert rows_by_snapshot(two_tenants, view) == [("old", "20261122T020000Z", 3), ("other", SNAPSHOT_ID, 5)]
-
-    @pytest.mark.parametrize("view", [table.name for table in FILLED])
-    def test_history_of_all_complete_ones(self, two_tenants: DataFolder, view: str) -> None:
-        """The history has every complete snapshot and no partial one."""
-        expected = [("old", SNAPSHOT_ID, 1), ("old", "20261122T020000Z", 3), ("other", SNAPSHOT_ID, 5)]
-        assert rows_by_snapshot(two_tenants, f"{view}_history") == expected
+    def test_complete_snapshots_of_each_tenant(self, two_tenants: DataFolder, view: str) -> None:
+        """A partial snapshot is never the newest (I4), and in no history."""
+        newest = [("old", "20261122T020000Z", 3), ("other", SNAPSHOT_ID, 5)]
+        assert rows_by_snapshot(two_tenants, view) == newest
+        assert rows_by_snapshot(two_tenants, f"{view}_history") == [("old", SNAPSHOT_ID, 1), *newest]
 
     @pytest.mark.long
     def test_snapshots(self, two_tenants: DataFolder) -> None:
@@ -242,51 +235,26 @@ class TestUpToDate:
         ):
             pass
 
-    @pytest.mark.long
-    def test_a_moved_folder_is_noticed(self, data: DataFolder) -> None:
-        """The views have absolute paths."""
+    def test_every_change_is_noticed(self, data: DataFolder) -> None:
+        """A missing or damaged file, which holds no data of its own; a snapshot that was published, or pruned, or a folder that moved."""
         make_snapshot_and_catalogue(data)
+        for content in (None, b"", b"not a database"):
+            data.catalogue_path.unlink()
+            if content is not None:
+                data.catalogue_path.write_bytes(content)
+            assert rows_by_snapshot(data, "publications") == [("old", SNAPSHOT_ID, 3)]
+        before = data.catalogue_path.stat().st_ino
+        rows_by_snapshot(data, "publications")
+        assert data.catalogue_path.stat().st_ino == before, "a query changes nothing"
+        newest = make_snapshot(data, publication_payloads(4), now=STARTED_AT + timedelta(days=1))
+        assert rows_by_snapshot(data, "publications") == [("old", "20261121T020000Z", 4)]
+        shutil.rmtree(newest.path)
+        assert rows_by_snapshot(data, "publications_history") == [("old", SNAPSHOT_ID, 3)]
         moved = DataFolder(data.path.with_name("elsewhere"))
         data.path.rename(moved.path)
         assert rows_by_snapshot(moved, "publications") == [("old", SNAPSHOT_ID, 3)]
         with open_plainly(moved) as database:
             assert database.execute("SELECT count(*) FROM publications").fetchone() == (3,)
-
-    @pytest.mark.long
-    def test_a_pruned_snapshot_is_noticed(self, data: DataFolder) -> None:
-        """The previous snapshot becomes the newest."""
-        make_snapshot_and_catalogue(data)
-        newest = make_snapshot_and_catalogue(data, now=STARTED_AT + timedelta(days=1))
-        shutil.rmtree(newest.path)
-        assert rows_by_snapshot(data, "publications_history") == [("old", SNAPSHOT_ID, 3)]
-
-    @pytest.mark.long
-    def test_a_published_snapshot_is_noticed(self, data: DataFolder) -> None:
-        """Even if the process died before it rebuilt the catalogue."""
-        make_snapshot_and_catalogue(data)
-        capture = new_capture(data, now=STARTED_AT + timedelta(days=1))
-        write_raw(capture, publication_payloads(4))
-        staging.stage(capture, "publications")
-        files.skip_files(capture)
-        publish(data, capture, STARTED_AT + timedelta(days=1))
-        assert rows_by_snapshot(data, "publications") == [("old", "20261121T020000Z", 4)]
-
-    @pytest.mark.parametrize("content", [b"", b"not a database", None])
-    def test_a_missing_or_damaged_file_is_rebuilt(self, data: DataFolder, content: bytes | None) -> None:
-        """The file holds no data of its own."""
-        make_snapshot_and_catalogue(data)
-        data.catalogue_path.unlink()
-        if content is not None:
-            data.catalogue_path.write_bytes(content)
-        assert rows_by_snapshot(data, "publications") == [("old", SNAPSHOT_ID, 3)]
-
-    @pytest.mark.long
-    def test_it_is_rebuilt_only_when_needed(self, data: DataFolder) -> None:
-        """A query changes nothing, so that it works in a read-only folder."""
-        make_snapshot_and_catalogue(data)
-        before = data.catalogue_path.stat()
-        rows_by_snapshot(data, "publications")
-        assert data.catalogue_path.stat() == before or data.catalogue_path.stat().st_ino == before.st_ino
 
     def test_a_place_where_no_file_can_be(self, data: DataFolder) -> None:
         """One message, without DuckDB's stack."""

@@ -50,13 +50,6 @@ class TestDuplicates:
         assert found == 3
         assert rows_of(path) == [(3, "a"), (2, "b"), (5, "b"), (6, "c"), (4, "c"), (1, "c")]
 
-    def test_a_file_without_duplicates_stays_as_it_is(self, tmp_path: Path) -> None:
-        """Byte for byte."""
-        path = raw_file(tmp_path / "raw.parquet", FIRST, [(4, "b")])
-        before = path.read_bytes()
-        found = drop_duplicates(path, "publications", None, text_ids=False)
-        assert (found, path.read_bytes()) == (0, before)
-
 
 class TestEarlierWalks:
     """Records that only an earlier walk read are added at the end, each once."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
@@ -71,48 +70,6 @@ def test_duckdb_alone_reads_it_with_the_key_only(file: Path) -> None:
     with duckdb.connect() as database:
         database.execute(set_key.replace("<the key in base64>", KEY.text))
         assert database.execute(ask).fetchall() == [("bo@people.example",)]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "question",
-    [
-        "SELECT count(*), max(name), min(sha256), max(residue) FROM file",
-        "SELECT name FROM file WHERE id = 4321",
-        "SELECT count(*) FROM file WHERE id > 100 AND email LIKE '%7@%' AND sha256 > '1'",
-        "SELECT email FROM file ORDER BY sha256 LIMIT 3",
-        "SELECT a.name FROM file AS a JOIN (SELECT max(sha256) AS sha256 FROM file) AS b USING (sha256)",
-        "SELECT name FROM file JOIN (VALUES (7), (30000)) AS two (id) USING (id) ORDER BY id",
-        "SELECT id FROM file ORDER BY id LIMIT 2 OFFSET 20000",
-        "SELECT count(*) FROM file WHERE residue IS NULL OR id IS NULL",
-    ],
-)
-def test_duckdb_answers_as_without_encryption(large: dict[str, Path], question: str) -> None:
-    """Filters, joins, parts of columns, more rows than a page: DuckDB's reader of encrypted files has limits, which our SQL respects."""
-    with open_in_duckdb(large["plain"]) as plain, open_in_duckdb(large["encrypted"], KEY) as encrypted:
-        assert encrypted.execute(question).fetchall() == plain.execute(question).fetchall()
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Forty thousand users in two row groups, with and without encryption."""
-    numbers = range(40_000)
-    batch = pa.table(
-        {
-            "id": [None if one % 1000 == 999 else one for one in numbers],
-            "email": [f"{one * 31}@people.example" for one in numbers],
-            "name": [f"Person {one}" for one in numbers],
-            "residue": [None if one % 3 else f'{{"phone":"{one}"}}' for one in numbers],
-            "sha256": [hashlib.sha256(str(one).encode()).hexdigest() for one in numbers],
-        },
-        USERS.schema,
-    )
-    paths = {name: tmp_path_factory.mktemp("large") / f"{name}.parquet" for name in ("plain", "encrypted")}
-    for name, path in paths.items():
-        with table_writer(path, USERS, KEY if name == "encrypted" else None) as writer:
-            writer.write(batch.slice(0, 25_000))
-            writer.write(batch.slice(25_000))
-    return paths
 
 
 def test_bookferry_reads_it_with_the_key_only(file: Path) -> None:

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Self
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -123,25 +122,17 @@ def test_a_killed_registration_is_completed(library: Library, number: int, when:
 
 @pytest.mark.long
 def test_a_prune_that_was_killed_is_completed(library: Library) -> None:
-    """Before the files go, the tables let go of them. If the rest did not happen, the next prune does all of it."""
+    """Before the files go, the tables let go of them. If the rest did not happen, the next prune does all of it; by hand, too."""
     for day in range(2):
         library.night(day=day)
+    by_hand = library.night(day=2)
     register_new(library.tables, library.data, "old")
+    library.data.objects.hide(by_hand.key, "manifest.json")
     remove_from_tables(library.settings, library.data, {"old": [SECOND]})
     assert len(library.data.snapshots()) == 2
     assert added(library) == []  # the snapshot that is to go does not come back
     prune_to_one(library, "old")
     assert counts(library.table().scan().to_arrow()) == queried(library, "publications") == {("old", SECOND): 3}
-
-
-@pytest.mark.long
-def test_snapshots_that_somebody_removed_by_hand(library: Library) -> None:
-    """The next prune lets go of them, too."""
-    gone, _ = library.night(), library.night(day=1)
-    register_new(library.tables, library.data, "old")
-    library.data.objects.hide(gone.key, "manifest.json")
-    prune_to_one(library, "old")
-    assert {*counts(library.table().scan().to_arrow())} == {("old", SECOND)}
 
 
 class TestOtherServices:
@@ -259,42 +250,6 @@ def test_files_without_field_ids_are_refused(library: Library, monkeypatch: pyte
     library.night(4, day=1)
     [done] = register_again(library.tables, library.data, "old", SECOND)
     assert (sorted(done.added), done.rows) == (sorted(library.names), 20)
-
-
-@pytest.mark.long
-def test_memory_does_not_grow_with_the_library(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Registering reads footers only: of the files' bytes, a few thousand."""
-    snapshot = library.night(3_000)
-    data, read = library.data, [0]
-    opened = type(data.objects).open
-
-    def counting(self: object, key: str) -> object:
-        file = opened(self, key)  # type: ignore[arg-type]
-
-        class Counted:
-            closed = False
-
-            def __getattr__(self, name: str) -> object:
-                return getattr(file, name)
-
-            def __enter__(self) -> Self:
-                return self
-
-            def __exit__(self, *_: object) -> None:
-                file.close()
-
-            def read(self, size: int = -1) -> bytes:
-                content = file.read(size)
-                read[0] += len(content)
-                return content
-
-        return Counted()
-
-    monkeypatch.setattr(type(data.objects), "open", counting)
-    library.tables.register(snapshot)
-    size = sum(snapshot.manifest.tables[name].bytes for name in REGISTERED if name in snapshot.manifest.tables)
-    assert 0 < read[0] < size
-    assert read[0] < 64 * 1024 * STAGED_OF_PUBLICATIONS + 1
 
 
 @pytest.mark.long

@@ -64,14 +64,6 @@ def names(bucket: Bucket) -> list[str]:
     return [entry.key.rpartition("/")[2] for entry in bucket.below(KEY)]
 
 
-def test_no_manifest_without_the_lease(publish: Callable[[Bucket], None]) -> None:
-    """Also where nobody has taken the claim over yet: the next owner of the lease may continue the same capture."""
-    bucket = Watched("put")
-    with pytest.raises(StorageError, match="lost"):
-        publish(bucket)
-    assert names(bucket) == ["one", "two"]
-
-
 def test_nothing_is_hidden_without_the_lease(publish: Callable[[Bucket], None]) -> None:
     bucket = Watched()
     publish(bucket)

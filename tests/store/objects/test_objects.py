@@ -60,16 +60,6 @@ class TestPut:
         assert won.count(True) == 1
         assert objects.read("claims/one") == str(won.index(True)).encode()
 
-    def test_concurrent_large_puts_are_never_mixed(self, objects: Objects, tmp_path: Path) -> None:
-        """Keys of large files are made from their content, or claimed; even without that, no reader sees a mixture."""
-        contents = [bytes([number]) * (PART_BYTES + 1) for number in range(3)]
-        paths = [tmp_path / str(number) for number in range(3)]
-        for path, content in zip(paths, contents, strict=True):
-            path.write_bytes(content)
-        with ThreadPoolExecutor(3) as pool:
-            list(pool.map(lambda path: objects.put_file("large", path), paths))
-        assert objects.read("large") in contents
-
     def test_replace(self, objects: Objects) -> None:
         """Only `replace` replaces an object."""
         for content in (b"first", b"second"):

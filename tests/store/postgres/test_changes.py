@@ -180,14 +180,6 @@ def test_records_with_a_text_for_an_id_are_there(
     assert_same_views(data, ask, *instants(2))
 
 
-def test_history_takes_the_space_of_its_changes(data: DataFolder, postgres: Database, address: str) -> None:
-    """`stage --history` writes what a nightly load of each would: the newest rows, and those that ended."""
-    nights = [library_snapshot(data, versions(*[4] * 50, day), day=day) for day in range(6)]
-    loads = stage_again(postgres, data, "old", history=True)
-    assert [load.snapshot for load in loads] == [night.manifest.snapshot for night in nights]
-    assert rows_of(address) == 51 + 5
-
-
 def test_history_before_a_night_that_is_there_takes_the_space_of_its_changes(
     data: DataFolder, postgres: Database, address: str, ask: Ask
 ) -> None:

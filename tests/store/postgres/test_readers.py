@@ -118,18 +118,3 @@ def test_a_load_waits_for_a_reader_that_ends_in_time(
         connection.rollback()
         assert loading.result().tables["tasks"] == 2
     assert ask("SELECT id, rating FROM tasks ORDER BY id") == [(1, None), (2, 3)]
-
-
-def test_a_load_waits_for_no_reader(address: str, data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """A transaction that is open before, in the middle of its queries, reads its night to its end; a later one reads the new night."""
-    second = library_snapshot(data, library(2), day=1)
-    postgres.load(data, second)
-    third = library_snapshot(data, library(3, first=2), day=2)
-    repeatable = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
-    with transaction(address, repeatable, "SELECT * FROM library.publication_authors") as connection:
-        postgres.load(data, third)
-        for sql in (DIRECT, VIEWS, HISTORY):
-            assert connection.execute(sql.encode()).fetchall() == [(second.manifest.snapshot, 4, True)]
-        assert connection.execute("SELECT count(*) FROM library.snapshots").fetchall() == [(1,)]
-    for sql in (DIRECT, VIEWS, HISTORY):
-        assert ask(sql) == [(third.manifest.snapshot, 6, True)]

@@ -15,7 +15,7 @@ import pytest
 from pipelines.errors import ConfigurationError, StorageError, TemporaryError, TenantBusyError
 from pipelines.store.objects.folders import Folder
 from pipelines.store.postgres.loading import Database
-from pipelines.store.postgres.postgres_errors import _REMEDIES, statement_errors
+from pipelines.store.postgres.postgres_errors import statement_errors
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.postgres import postgres_user
 from tests.store.postgres.conftest import Ask, library, library_snapshot
@@ -156,22 +156,6 @@ def test_a_database_that_is_not_there(server: str, data: DataFolder) -> None:
     """A wrong address is a configuration error."""
     with pytest.raises(ConfigurationError, match=r'refuses the connection: .*database "nobody" does not exist'):
         Database(server.replace("/postgres?", "/nobody?")).load(data, library_snapshot(data))
-
-
-@pytest.mark.long
-def test_the_servers_message_and_the_remedy(ask: Ask) -> None:
-    """Each state that a server raises has its remedy: a full disk, a limit, a standby, a lost connection."""
-    for state in (state for state in _REMEDIES if len(state) == 5):
-        raising = (
-            f"DO $$ BEGIN RAISE EXCEPTION 'said so' USING ERRCODE = '{state}', DETAIL = 'somebody''s data'; END $$"
-        )
-        kind, remedy = _REMEDIES[state]
-        with pytest.raises(kind) as caught, statement_errors("Loading x into", "y", "", "bookferry stage old"):
-            ask(raising)
-        assert str(caught.value).startswith(
-            f"Loading x into y failed: said so (SQLSTATE {state}). The previous content of the database"
-        )
-        assert str(caught.value).endswith(f"{remedy} `bookferry stage old`.")
 
 
 def test_a_value_that_a_driver_does_not_take_is_no_lost_connection(ask: Ask) -> None:

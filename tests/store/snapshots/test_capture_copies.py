@@ -189,13 +189,6 @@ def test_segments_without_those_before_them_are_no_pages(bucket: Bucket, capture
         assert pages(fetched(bucket, tmp_path / "there"), "publications") == []
 
 
-def test_a_published_capture_leaves_no_copy(bucket: Bucket, capture: Capture) -> None:
-    copy = CaptureCopy(bucket, capture.path, copy_key(capture.facts), machine="here", fence=lambda: 1, seconds=NEVER)
-    copy.copy()
-    copy.remove()
-    assert [*bucket.below(CAPTURES)] == []
-
-
 def test_what_killed_processes_left_of_copies_is_removed(bucket: Bucket, capture: Capture) -> None:
     """A copy of a snapshot that is published, and the rest of a copy whose removal was stopped; another one stays."""
     with copying(bucket, capture) as copy:

@@ -81,23 +81,6 @@ def test_within_one_process_too(data: DataFolder) -> None:
     _acquire(data, "old")
 
 
-def test_released_after_a_failure(data: DataFolder) -> None:
-    """A failing run releases its lease."""
-    with pytest.raises(ZeroDivisionError), data.lease("old"):
-        raise ZeroDivisionError
-    _acquire(data, "old")
-
-
-def test_released_by_another_thread(data: DataFolder) -> None:
-    """Any thread of a run may release the lease."""
-    lease = data.lease("old")
-    lease.__enter__()
-    ending = threading.Thread(target=lease.__exit__, args=(None, None, None))
-    ending.start()
-    ending.join()
-    _acquire(data, "old")
-
-
 def test_a_data_folder_that_cannot_be_created(tmp_path: Path) -> None:
     """A file in the place of the folder."""
     (tmp_path / "file").touch()

@@ -210,18 +210,6 @@ class TestKills:
             bucket.delete(entry.key)
 
     @pytest.mark.long
-    def test_half_an_upload_is_cleared(self, bucket: Bucket, tmp_path: Path) -> None:
-        """The next removal of old snapshots clears it, although the capture is gone."""
-        data = DataFolder(tmp_path, objects=bucket)
-        make_snapshot(data, now=STARTED_AT - timedelta(days=1))
-        before = all_keys(bucket)
-        with pytest.raises(Killed):
-            publish(DataFolder(tmp_path, objects=DyingStore(bucket, 8)), finished_capture(data), STARTED_AT)  # type: ignore[arg-type]
-        assert all_keys(bucket) != before
-        pruned(data, last=5)
-        assert all_keys(bucket) == before
-
-    @pytest.mark.long
     def test_while_removing(self, bucket: Bucket, tmp_path: Path) -> None:
         """Each snapshot is complete or invisible; the next removal finishes the work."""
         for day in range(3):

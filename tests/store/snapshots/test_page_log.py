@@ -30,11 +30,6 @@ def frames(path: Path) -> list[tuple[bytes, bytes]]:
         return list(log.replay())
 
 
-def test_frames_come_back_in_their_order(path: Path) -> None:
-    """Mark and body, also where one is empty."""
-    assert frames(path) == FRAMES
-
-
 def test_a_log_that_ends_anywhere_has_its_whole_frames(path: Path) -> None:
     """And goes on after the last one."""
     whole = path.read_bytes()

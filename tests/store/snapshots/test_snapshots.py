@@ -12,12 +12,10 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-import pyarrow.parquet as pq
 import pytest
 
 from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError, TemporaryError
-from pipelines.records.tables.registry import STAGED
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.manifest import FORMAT, MANIFEST
 from pipelines.store.snapshots.publishing import publish
@@ -44,16 +42,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
     make_snapshot(data, tenant="other")
     make_snapshot(data, tenant="poor", now=STARTED_AT + timedelta(days=5), complete=False)
     return data
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two snapshots of one tenant, one of another."""
-    data = DataFolder(tmp_path_factory.mktemp("data") / "library-data")
-    make_snapshot(data, publication_payloads(3))
-    make_snapshot(data, publication_payloads(4), now=STARTED_AT + timedelta(days=1))
-    make_snapshot(data, publication_payloads(5), tenant="other")
-    return data.path / "snapshots"
 
 
 class TestPublication:
@@ -87,20 +75,6 @@ class TestPublication:
         assert sorted(seen) == seen
         assert {1, 2} == set(seen)
         assert len(seen) > 100, "the listings happen during publish"
-
-    @pytest.mark.long
-    def test_the_manifest_matches_the_files(self, data: DataFolder) -> None:
-        """Rows, bytes and SHA-256 of every file are those of the file itself."""
-        snapshot = make_snapshot(data, publication_payloads(7))
-        assert_intact(snapshot)
-        tables = snapshot.manifest.tables
-        assert set(tables) == {"raw_publications", *(table.name for table in STAGED["publications"])}
-        assert {name: pq.read_metadata(snapshot.path / facts.path).num_rows for name, facts in tables.items()} == {
-            name: facts.rows for name, facts in tables.items()
-        }
-        assert snapshot.counts == {"publications": 7}
-        assert (snapshot.manifest.files.count, snapshot.manifest.files.not_fetched) == (7, 7)
-        assert snapshot.manifest.seconds == 90
 
     @pytest.mark.long
     def test_two_captures_in_one_second_get_names_of_their_own(self, data: DataFolder) -> None:
