@@ -241,34 +241,6 @@ def test_a_field_that_the_description_lacks_is_told_with_that_source(pair: Libra
     assert verified(pair, plan).equal
 
 
-@pytest.mark.long
-def test_a_field_of_which_nothing_shows_that_the_target_has_it(pair: LibraryPair) -> None:
-    reshape(pair, "library", ADDED)
-    reshape(pair, pair.target, {}, "missing")
-    plan = pair.plan(back_up(pair))
-    assert not learned(plan).fields
-    assert "not proved" not in " ".join(plan.facts.notes), "no such field is sent"
-    assert {*learned(plan).left_out.values()} == {LeftOut.NOT_SHOWN}
-    assert lines(plan, "subtitle")
-    for line in lines(plan, "subtitle"):
-        assert "Nothing shows that the target has such a field, neither its description nor its records" in line
-        assert "bookferry describe" in line
-    assert "no place" not in plan.path(HTML).read_text() + plan.path(ISSUES).read_text()
-    assert pair.apply(plan).failures == []
-
-
-@pytest.mark.long
-def test_a_lacking_description_of_one_field_is_made_up_by_the_targets_records(pair: LibraryPair) -> None:
-    """The description is silent about a field that the target's own publications have."""
-    reshape(pair, "library", {"subtitle": ADDED["subtitle"]})
-    lies = {"lies": {"publications": {"subtitle": None}}}
-    reshape(pair, pair.target, {"subtitle": {"schema": TEXT_OR_NULL, "seed": ["A subtitle"]}}, lies)
-    plan = pair.plan(back_up(pair), overwrite=True)
-    assert [*learned(plan).fields] == ["subtitle"]
-    assert pair.apply(plan).failures == []
-    assert verified(pair, plan).equal
-
-
 def test_values_that_the_description_does_not_take_are_not_sent(pair: LibraryPair) -> None:
     source = {
         "binding": {"schema": {}, "seed": ["paper", "leather"]},
@@ -325,15 +297,6 @@ def test_links_and_signed_addresses_are_not_moved(pair: LibraryPair) -> None:
     assert "X-Amz-Signature" not in plan.path(ISSUES).read_text()
 
 
-@pytest.mark.long
-def test_a_plan_of_a_library_without_such_fields_asks_for_the_list_and_the_description(pair: LibraryPair) -> None:
-    """The latter says what a new publication must have."""
-    before = pair.requests()
-    plan = pair.plan(back_up(pair))
-    assert pair.requests() - before == 2
-    assert not plan.facts.types
-
-
 def test_a_field_that_the_target_refuses_is_left_out_where_the_operator_says_so(pair: LibraryPair) -> None:
     """Its own records had the field, but it takes none any more."""
     reshape(pair, "library", {"subtitle": ADDED["subtitle"]})
@@ -347,29 +310,6 @@ def test_a_field_that_the_target_refuses_is_left_out_where_the_operator_says_so(
     applied = pair.apply(plan)
     assert (applied.failures, len(pair.publications())) == ([], RECORDS)
     assert "subtitle: not sent, as `[tenants.new.requests.publications]` says" in applied.findings[0].problem
-
-
-def test_a_field_that_the_target_does_not_keep_is_counted(pair: LibraryPair) -> None:
-    """By apply, by status and by verify. A second plan does not send it again."""
-    added = {"subtitle": {"schema": TEXT_OR_NULL, "seed": ["A subtitle", None]}}
-    reshape(pair, "library", added)
-    reshape(pair, pair.target, without_seeds(added))
-    plan = pair.plan(back_up(pair))
-    pair.sandbox.change(pair.target, variations={"dropped_field": "subtitle"})
-    applied = pair.apply(plan)
-    lost = RECORDS // 2
-    assert applied.lacking.writes == len(applied.findings) == lost
-    assert {finding.problem for finding in applied.findings} == {
-        "subtitle: the service answered without it, so it does not keep it."
-    }
-    with pair.migration() as migration:
-        assert migration.status(plan).lacking == applied.lacking
-    found = verified(pair, plan)
-    assert (found.equal, found.differing, len(found.findings)) == (False, lost, lost)
-    assert {finding.field for finding in found.findings} == {"subtitle"}
-    assert len(plan.path(found.table).read_text().splitlines()) == 1 + lost
-    second = pair.plan(back_up(pair, "again"))
-    assert (second.facts.empty, second.facts.count(Action.CONFLICT)) == (True, 0)
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -54,49 +53,6 @@ def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(
     assert sorted(map(json.dumps, map(comparable, moved))) == sorted(map(json.dumps, wanted))
     assert sum(len(record["assets"]) for record in moved) == assets
     assert sum(record["cover"] is not None for record in moved) == facts.files.covers
-
-
-@pytest.mark.long
-def test_without_a_journal_the_same_records_are_matched(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """I8: identifiers and contents match what another machine wrote, and nothing is created twice."""
-    pair.apply(pair.plan(snapshot))
-    for path in (pair.config.parent / "library-data").glob("state.db*"):
-        path.unlink()
-    plan = pair.plan(snapshot)
-    assert plan.facts.counts == {"publications": {"unchanged": RECORDS}}
-    assert plan.facts.files.upload == 0
-
-
-@pytest.fixture
-def later(pair: LibraryPair, snapshot: Snapshot) -> Iterator[Snapshot]:
-    """The source after one record was changed and one added, which is taken away again: other tests back up the same source."""
-    pair.sandbox.fault("edit", "library", path="publications", change=[3], add=1)
-    later = pair.back_up("later")
-    pair.sandbox.reset("faults")
-    assert later.path != snapshot.path
-    yield later
-    pair.sandbox.fault("edit", "library", path="publications", remove=[source_records(later)[-1]["id"]])
-    pair.back_up("afterwards", files=False)
-    pair.sandbox.reset("faults")
-
-
-@pytest.mark.long
-def test_an_edit_in_the_target_is_a_conflict_until_a_person_decides(pair: LibraryPair, snapshot: Snapshot) -> None:
-    pair.apply(pair.plan(snapshot))
-    first = pair.publications()[0]["id"]
-    pair.call("PATCH", f"publications/{first}", {"title": "Edited by a librarian"})
-    plan = pair.plan(snapshot)
-    assert plan.facts.counts["publications"] == {"unchanged": RECORDS - 1, "conflict": 1}
-    conflicts = plan.path("conflicts.tsv")
-    lines = conflicts.read_text().splitlines()
-    row = next(number for number, line in enumerate(lines) if "Edited by a librarian" in line)
-    lines[row] = "\t".join([*lines[row].split("\t")[:-1], "source"])
-    conflicts.write_text("\n".join(lines))
-    decided = pair.plan(snapshot)
-    assert decided.facts.counts["publications"] == {"unchanged": RECORDS - 1, "patch": 1}
-    pair.apply(decided)
-    pair.call("PATCH", f"publications/{first}", {"title": "Edited once more"})
-    assert pair.plan(snapshot).facts.counts["publications"] == {"unchanged": RECORDS - 1, "conflict": 1}
 
 
 def test_records_that_exist_are_not_created_again(pair: LibraryPair, snapshot: Snapshot) -> None:
@@ -167,19 +123,6 @@ def test_a_record_of_the_target_that_a_person_gave_to_another_one_makes_no_plan_
     assert next(one for one in moved if one["id"] == target["id"])["title"] == other["title"]
 
 
-@pytest.mark.long
-def test_a_plan_is_refused_once_somebody_changed_what_it_would_replace(pair: LibraryPair, snapshot: Snapshot) -> None:
-    pair.apply(pair.plan(snapshot))
-    first = pair.publications()[0]["id"]
-    pair.call("PATCH", f"publications/{first}", {"title": "Edited by a librarian"})
-    plan = pair.plan(snapshot, overwrite=True)
-    assert [(row.target_id, list(row.payload)) for row in plan.rows(Action.PATCH)] == [(first, ["title"])]
-    pair.call("PATCH", f"publications/{first}", {"title": "Edited again, just now"})
-    with pytest.raises(StopError, match="stale"):
-        pair.apply(plan)
-    assert pair.publications()[0]["title"] == "Edited again, just now"
-
-
 def test_an_approval_is_the_beginning_of_the_seal(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot)
     with pair.migration() as migration:
@@ -187,18 +130,6 @@ def test_an_approval_is_the_beginning_of_the_seal(pair: LibraryPair, snapshot: S
         for wrong in ("", plan.facts.seal[:7], "00000000"):
             with pytest.raises(ConfigurationError, match="not approved"):
                 migration.approved(plan.name, wrong, "new")
-
-
-@pytest.mark.long
-def test_parts_of_a_plan_can_be_written_first(pair: LibraryPair, snapshot: Snapshot) -> None:
-    plan = pair.plan(snapshot)
-    first = pair.apply(plan, selection=Selection(limit=5))
-    assert (first.created, first.left, first.complete) == (5, RECORDS - 5, False)
-    two = pair.apply(plan, selection=Selection(limit=2, actions=["create"]))
-    assert two.created == 2
-    rest = pair.apply(plan)
-    assert (rest.created, rest.unchanged, rest.complete) == (RECORDS - 7, 7, True)
-    assert len(pair.publications()) == RECORDS
 
 
 def test_too_many_failures_stop_an_apply_with_their_number(pair: LibraryPair, snapshot: Snapshot) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +19,7 @@ from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.files import planned_files
 from pipelines.migration.report.issues import summarise
 from pipelines.records.files import attached_files
-from pipelines.service.client import open_client
-from pipelines.service.files.upload import Uploads
 from pipelines.settings.loading import load_settings
-from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 from tests.migration.conftest import RECORDS
@@ -146,48 +141,6 @@ def test_a_field_that_a_response_does_not_have_is_not_called_lost(pair: LibraryP
     plan = pair.plan(snapshot)
     assert pair.apply(plan).complete
     assert verify(pair, plan).equal
-
-
-def attach_without_names(pair: LibraryPair) -> None:
-    """A record in the target of a pair, with a file that has neither a name nor a file name."""
-    settings = load_settings(pair.config)
-    with (
-        open_client(settings, "new", state=LocalState(settings.data / "state.db")) as client,
-        Uploads(client) as uploads,
-    ):
-        uploaded = uploads.upload(
-            lambda: BytesIO(b"text"), presign="assets/presign", filename="x", content_type="text/plain", size=4
-        )
-    uploaded["metadata"]["filename"] = ""
-    record = pair.call("POST", "publications", {"title": "With a nameless file"})
-    asset = pair.call("POST", "assets", {"publication_id": record["id"], "name": "", "file": uploaded})
-    assert (asset["name"], asset["file"]["metadata"]["filename"]) == ("", "")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("empty_names", ["kept", "replaced", "refused"])
-def test_an_empty_file_name_is_moved_or_named(
-    pair: LibraryPair, another_target: Callable[[], LibraryPair], tmp_path: Path, empty_names: str
-) -> None:
-    """It is no `file`: the target gets it as it is, or apply and verify say that the service changed it."""
-    attach_without_names(pair)
-    into = another_target()
-    move = LibraryPair.at(tmp_path / "move", pair.sandbox, pair.target, into.target)
-    plan = move.plan(move.back_up())
-    pair.sandbox.change(into.target, variations={"empty_names": empty_names})
-    applied, proof = move.apply(plan), verify(move, plan, contents=True)
-    [record] = move.publications()
-    [asset] = record["assets"]
-    names = asset["name"], asset["file"]["metadata"]["filename"]
-    if empty_names == "kept":
-        assert names == ("", "")
-        assert (applied.complete, proof.equal) == (True, True)
-        return
-    assert names == ("file", "file")
-    assert (applied.failed, applied.lacking.writes) == (0, 1)
-    assert applied.findings[0].problem == "The file: in the target it has another file name and name."
-    assert (proof.equal, proof.files.differing) == (False, 1)
-    assert proof.findings[0].problem == "another file name and name: the target did not take it as it is"
 
 
 def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:

@@ -164,28 +164,6 @@ def home(
         yield Home(library, client, journal, (tmp_path, state))
 
 
-@pytest.mark.long
-def test_a_record_is_created_with_its_cover_and_then_gets_its_files(home: Home, library: SmallLibrary) -> None:
-    rows = [new(files=[cover(), file(1), file(2, OTHER)])]
-    applied = home.apply(rows)
-    assert (applied.created, applied.files_uploaded, applied.failed, applied.complete) == (1, 3, 0, True)
-    [(_, record)] = library.records.items()
-    assert [method + " " + path for method, path, _ in library.writes] == ["POST publications"] + ["POST assets"] * 2
-    sent = record["cover"]
-    assert (sent["storage"], sent["metadata"]["filename"], sent["metadata"]["size"]) == ("cache", "cover.jpg", 9)
-    described = [(one["name"], one["content_type"], one["file"]["metadata"]["filename"]) for one in record["assets"]]
-    assert described == [("Part 1", "application/pdf", "1.pdf"), ("Part 2", "application/pdf", "2.pdf")]
-    assert [content for content in CONTENTS.values() if not any(content in one for one in library.uploads)] == []
-    entries = home.entries()
-    assert set(home.states().values()) == {DONE}
-    assert {entry.target_id for entry in entries.values()} == {record["id"]}
-    assert [entries[A_FILE, number].asset_id for number in (1, 2)] == [one["id"] for one in record["assets"]]
-    assert entries[CREATE, 0].held == entries[CREATE, 0].wanted == expected(BOOK)
-    library.writes.clear()
-    again = home.apply(rows)
-    assert (again.unchanged, again.created, again.files_uploaded, library.writes) == (1, 0, 0, [])
-
-
 @pytest.mark.parametrize("answer", [403, 404, 413, 501, 503, "reset", "nothing"])
 def test_whatever_a_storage_answers_to_a_file_is_about_that_file(
     home: Home, library: SmallLibrary, answer: int | str
@@ -211,15 +189,16 @@ def test_whatever_a_storage_answers_to_a_file_is_about_that_file(
 
 
 @pytest.mark.parametrize("order", ["lost", "no id"])
-def test_a_record_whose_response_was_lost_is_found_and_gets_its_files(
-    home: Home, library: SmallLibrary, order: Any
-) -> None:
+def test_what_a_lost_response_was_about_is_found(home: Home, library: SmallLibrary, order: Any) -> None:
+    """The record, which gets its files then, and a file."""
     library.order("POST publications", order)
-    applied = home.apply([new(files=[cover(), file(1)])])
-    assert (applied.created, applied.files_uploaded, applied.complete) == (1, 2, True)
-    assert len(library.sent("POST publications")) == len(library.records) == 1
+    library.order("POST assets", order)
+    applied = home.apply([new(files=[cover(), file(1), file(2, OTHER)])])
+    assert (applied.created, applied.files_uploaded, applied.complete) == (1, 3, True)
+    assert (len(library.sent("POST publications")), len(library.sent("POST assets"))) == (1, 2)
     [record] = library.records.values()
-    assert (len(record["assets"]), record["cover"] is not None) == (1, True)
+    assert record["cover"] is not None
+    assert [home.entries()[A_FILE, number].asset_id for number in (1, 2)] == [one["id"] for one in record["assets"]]
 
 
 ENVELOPES: dict[str, Callable[[dict[str, Any]], Answer]] = {
@@ -273,14 +252,6 @@ def test_a_success_that_names_no_record_is_parked_and_never_sent_again(
     assert home.states()[(CREATE, 0) if part == "publications" else (A_FILE, 1)] == PARKED
 
 
-def test_a_lost_response_is_settled_where_ids_are_texts(home: Home, library: SmallLibrary) -> None:
-    library.order("POST publications", "lost")
-    library.changes = lambda fields: {**fields, "id": str(library._last_id + 1)}  # the id of the record, as text
-    applied = home.apply([new()])
-    assert (applied.created, len(library.sent("POST publications"))) == (1, 1)
-    assert home.entries()[CREATE, 0].target_id in library.records
-
-
 def test_a_lost_response_of_a_record_whose_id_is_no_number_is_parked(home: Home, library: SmallLibrary) -> None:
     """It is there, so that it is never sent again; no number says which record it is."""
     library.order("POST publications", "lost")
@@ -315,14 +286,6 @@ def test_a_request_of_a_killed_process_is_waited_for_and_found(home: Home, libra
     applied = home.apply([row])
     assert (applied.files_uploaded, applied.complete) == (1, True)
     assert (library.sent("POST publications"), len(library.records)) == ([], 1)
-
-
-@pytest.mark.long
-def test_records_with_the_same_content_take_one_each(home: Home, library: SmallLibrary) -> None:
-    library.order("POST publications", "lost", "lost")
-    applied = home.apply([new(1), new(2)])
-    assert (applied.created, applied.failed, len(library.records)) == (2, 0, 2)
-    assert {home.entries(source_id)[CREATE, 0].target_id for source_id in (1, 2)} == set(library.records)
 
 
 @pytest.mark.parametrize(
@@ -380,16 +343,6 @@ def test_a_file_that_cannot_be_uploaded_costs_neither_the_record_nor_other_files
     assert set(home.states().values()) == {DONE}
 
 
-@pytest.mark.parametrize("order", ["lost", "no id"])
-def test_a_file_whose_response_was_lost_is_found(home: Home, library: SmallLibrary, order: Any) -> None:
-    library.order("POST assets", order)
-    applied = home.apply([new(files=[file(1), file(2, OTHER)])])
-    assert (applied.files_uploaded, applied.failed, len(library.sent("POST assets"))) == (2, 0, 2)
-    [record] = library.records.values()
-    ids = {home.entries()[A_FILE, number].asset_id for number in (1, 2)}
-    assert ids == {asset["id"] for asset in record["assets"]}
-
-
 def test_a_file_that_was_not_attached_is_sent_again_and_then_given_up(home: Home, library: SmallLibrary) -> None:
     library.order("POST assets", "dropped")
     assert home.apply([new(files=[file(1)])]).complete
@@ -438,17 +391,6 @@ def test_an_empty_file_name_is_sent_as_it_is_and_replaced_where_it_is_refused(
     assert "another file name and name" in (home.entries(2)[A_FILE, 1].message or "")
 
 
-def test_a_change_that_the_service_did_not_keep_is_lacking(home: Home, library: SmallLibrary) -> None:
-    there = library.add({"title": "Old"})
-    library.changes = lambda _: {}
-    assert home.apply([changed(there["id"], {"title": "New"})]).patched == 1
-    entry = home.entries()[PATCH, 0]
-    assert ((entry.message or "").startswith("title:"), entry.held) == (
-        True,
-        {"title": expected({"title": "Old"})["title"]},
-    )
-
-
 def test_a_record_that_is_refused_with_its_cover_is_sent_without_it(home: Home, library: SmallLibrary) -> None:
     """The cover follows alone."""
     library.order("POST publications", refusal(422, "Invalid", "cover is not allowed"))
@@ -464,17 +406,6 @@ def test_files_alone_are_a_change_of_their_record(home: Home, library: SmallLibr
     applied = home.apply(rows)
     assert (applied.patched, applied.files_uploaded, applied.failed) == (1, 1, 0)
     assert [path for _, path, _ in library.writes] == ["assets"]
-
-
-def test_a_lost_upload_of_a_cover_is_uploaded_anew(home: Home, library: SmallLibrary) -> None:
-    there = library.add({"title": "Old"})
-    library.order("PATCH .*", *[refusal(422, "StorageNotFound")] * (UPLOADS - 1))
-    assert home.apply([changed(there["id"], {"title": "New"}, files=[cover()])]).complete
-    ids = [body["cover"]["id"] for body in library.sent("PATCH .*")]
-    assert (len(ids), len(set(ids))) == (UPLOADS, UPLOADS)
-    library.order("PATCH .*", *[refusal(422, "StorageNotFound")] * UPLOADS)
-    rows = [changed(there["id"], {"title": "Newer"}, files=[cover()])]
-    assert home.apply(rows, "another").failed == 1
 
 
 def test_what_fails_temporarily_has_a_second_turn_and_then_another_apply(home: Home, library: SmallLibrary) -> None:

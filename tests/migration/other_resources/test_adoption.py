@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.errors import AccessDeniedError
 from pipelines.migration.apply.run import Selection
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.plan import Plan, PlanRow
@@ -87,42 +86,6 @@ def test_authorities_that_the_service_made_are_adopted_and_get_what_they_lack(
     assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == []
     assert pair.apply(plan).failed == 0
     assert max(names(pair)[one] for one in adopted) == 1
-    assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_run_that_ended_within_an_adoption_goes_on_and_makes_nothing_twice(
-    pair: LibraryPair, snapshot: Snapshot, when: str
-) -> None:
-    """I9: on both sides of the change of an adopted record."""
-    plan = pair.plan(snapshot, resources=RESOURCES)
-    make_authorities(pair)
-    pair.sandbox.fault("status", pair.target, method="PATCH", path="/authorities/", status=403, when=when)
-    with pytest.raises(AccessDeniedError):
-        pair.apply(plan)
-    check_completed(pair, snapshot, plan)
-
-
-@pytest.mark.long
-def test_a_run_that_ended_after_the_publications_goes_on_and_adopts(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """I9: what the service made meanwhile makes the plan not stale."""
-    plan = pair.plan(snapshot, resources=RESOURCES)
-    make_authorities(pair)
-    publications = len(plan_rows(plan, "publications", *WRITTEN_ACTIONS))
-    assert pair.apply(plan, selection=Selection(limit=publications)).adopted == 0
-    check_completed(pair, snapshot, plan)
-
-
-def check_completed(pair: LibraryPair, snapshot: Snapshot, plan: Plan) -> None:
-    """Apply a plan again, and check that it is complete and that nothing is there twice."""
-    applied = pair.apply(plan)
-    assert (applied.failed, applied.left, applied.lacking.writes) == (0, 0, 0)
-    with pair.migration() as migration:
-        assert migration.status(plan).adopted == len(of_authors(plan))
-        assert migration.verify(plan).as_planned
-    assert max(names(pair)[one] for one in of_authors(plan)) == 1
-    assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == VARIANTS
     assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
 
 

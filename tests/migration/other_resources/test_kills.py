@@ -12,8 +12,8 @@ from pipelines.migration.model.plan import Plan
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import Applies, KillingWay
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import record_named, records_of
-from tests.migration.other_resources.test_adoption import check_completed, creates, make_authorities, names, of_authors
+from tests.migration.other_resources.full_library import VARIANTS, WITH_VARIANTS, record_named, records_of
+from tests.migration.other_resources.test_adoption import creates, make_authorities, names, of_authors
 from tests.migration.other_resources.test_merges import check_merged, decided, merges
 
 pytestmark = pytest.mark.long
@@ -35,6 +35,18 @@ def applies() -> Iterator[Applies]:
     processes = Applies()
     yield processes
     processes.close()
+
+
+def check_completed(pair: LibraryPair, snapshot: Snapshot, plan: Plan) -> None:
+    """Apply a plan again, and check that it is complete and that nothing is there twice."""
+    applied = pair.apply(plan)
+    assert (applied.failed, applied.left, applied.lacking.writes) == (0, 0, 0)
+    with pair.migration() as migration:
+        assert migration.status(plan).adopted == len(of_authors(plan))
+        assert migration.verify(plan).as_planned
+    assert max(names(pair)[one] for one in of_authors(plan)) == 1
+    assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == VARIANTS
+    assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -17,7 +17,6 @@ import pytest
 
 from pipelines.migration.apply.run import Selection
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import Plan
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import (
@@ -243,19 +242,6 @@ def test_a_reference_is_added_to_a_record_that_is_there(pair: LibraryPair) -> No
 
 
 @pytest.mark.long
-def test_a_parent_that_is_refused_costs_only_itself_and_its_children_until_the_next_apply(pair: LibraryPair) -> None:
-    pair.sandbox.fault("status", pair.target, method="POST", path="/collections$", status=422, times=100)
-    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
-    refused = pair.apply(plan)
-    assert {failure.resource for failure in refused.failures} == {"collections"}
-    pair.sandbox.reset("faults")
-    applied = pair.apply(plan)
-    assert [failure.problem for failure in applied.failures] == []
-    assert moved(pair) == moved(pair, "library")
-    assert {entry.kind for entry in _entries(pair, plan)} >= {WriteKind.LINK}
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_between_the_creation_and_the_link_it_goes_on(pair: LibraryPair, moment: str) -> None:
     """Real processes, really killed: neither the record nor the link is lost or doubled, and undo takes everything back."""
@@ -284,8 +270,3 @@ def die(pair: LibraryPair, plan: Plan, what: str, moment: str) -> int:
     """Apply or undo a plan in a process that is killed; returns its exit status."""
     program = [sys.executable, "-c", KILLED, str(pair.config), plan.name, what, moment]
     return subprocess.run(program, check=False, capture_output=True, timeout=120).returncode
-
-
-def _entries(pair: LibraryPair, plan: Plan) -> list[Any]:
-    with pair.migration() as migration, migration.session.at_target(plan) as (journal, _client):
-        return [*journal.of_plan(plan.name)]

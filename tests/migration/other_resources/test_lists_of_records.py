@@ -47,42 +47,6 @@ def reshape(pair: LibraryPair, tenant: str, fields: dict[str, Any], description:
     pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
 
 
-def test_a_list_of_records_that_the_target_fills_itself_is_counted(pair: LibraryPair) -> None:
-    reshape(pair, "target", {"publication_ids": {**BOOKS, "read_only": True}})
-    plan = pair.plan(back_up(pair, "run"), resources=("collections",))
-    assert plan.types["collections"].left_out == {"publication_ids": "link"}
-    with pair.migration() as migration:
-        applied = migration.apply(plan)
-        proof = migration.verify(plan)
-    assert (applied.complete, applied.lacking.references > 0, applied.failed) == (False, True, 0)
-    assert (proof.equal, proof.as_planned, proof.lacking.references) == (False, True, applied.lacking.references)
-
-
-@pytest.mark.parametrize("pair", ["target", "empty"], indirect=True)
-def test_a_list_of_objects_leads_to_the_records_of_the_target(pair: LibraryPair) -> None:
-    """Where they are there, and where the plan creates them."""
-    for tenant in ("library", pair.target):
-        reshape(pair, tenant, {"items": {**BOOKS, "form": "entries", "member": "publication_id"}})
-    plan = pair.plan(back_up(pair, "run"), resources=("collections",))
-    assert plan.types["collections"].references == {"items": "publications"}
-    with pair.migration() as migration:
-        applied = migration.apply(plan)
-        proof = migration.verify(plan)
-    assert (applied.failed, applied.lacking.references, proof.as_planned) == (0, 0, True)
-    titles = [
-        {
-            record["name"]: sorted(publications[entry["publication_id"]]["title"] for entry in record["items"])
-            for record in records_of(pair, "collections", tenant).values()
-        }
-        for tenant in ("library", pair.target)
-        for publications in [records_of(pair, "publications", tenant)]
-    ]
-    assert titles[0] == titles[1]
-    assert pair.plan(back_up(pair, "second"), resources=("collections",)).facts.empty
-    with pair.migration() as migration:
-        assert migration.undo(plan, really=True).left == 0
-
-
 def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> None:
     """The collections of both libraries do not show which publications they have."""
     for tenant in ("library", "target"):

@@ -40,7 +40,7 @@ from tests.migration.other_resources.made_up_shapes import (
     Json,
     made_up_shapes,
 )
-from tests.migration.other_resources.test_other_shapes import NOW
+from tests.migration.other_resources.test_other_resources import NOW
 from tests.sandbox.process import SandboxProcess
 
 EXAMPLES = int(os.environ.get("MADE_UP_SHAPES", "3" if "CI" in os.environ else "1"))

@@ -203,14 +203,3 @@ def test_a_refused_request_of_a_field_is_said_and_tried_again(tasks_sandbox: San
         assert "completed_at was not set" in applied.failures[0].problem
     there = [task["title"] for task in records_of(pair, "tasks").values()]
     assert there.count("Bind the atlas of second") == 1
-
-
-def test_publications_are_not_listed_where_the_document_says_all_of_them(
-    tasks_sandbox: SandboxProcess, tmp_path: Path
-) -> None:
-    pair, snapshot = with_completed_task(tasks_sandbox, tmp_path, "third")
-    assert snapshot.manifest.residue["publications"] == {}
-    with pair.migration() as migration:
-        migration.map(snapshot, "new")
-    lists = {request["path"].partition("?")[0].rpartition("/")[2] for request in tasks_sandbox.requests("third")}
-    assert ("tasks" in lists, "all" in lists) == (True, False)

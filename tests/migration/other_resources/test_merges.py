@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import AccessDeniedError, ConfigurationError, StopError
+from pipelines.errors import ConfigurationError, StopError
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS, HTML, Plan
 from pipelines.migration.model.resource_types import LOCATIONS
@@ -127,22 +127,6 @@ def test_a_merge_with_a_lost_response_is_looked_up_in_the_list(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("when", "sent_again"), [("before", 2), ("after", 1)])
-def test_a_run_that_ended_within_a_merge_looks_it_up_before_it_goes_on(
-    pair: LibraryPair, snapshot: Snapshot, when: str, sent_again: int
-) -> None:
-    """I9: what had its effect is not sent again."""
-    plan, _source_id, ids = decided(pair, snapshot)
-    pair.sandbox.fault("status", pair.target, path="/merge", status=403, when=when)
-    with pytest.raises(AccessDeniedError):
-        pair.apply(plan)
-    sent = len(merges(pair))
-    assert pair.apply(plan).failed == 0
-    assert len(merges(pair)) - sent == sent_again
-    check_merged(pair, snapshot, plan, ids)
-
-
-@pytest.mark.long
 def test_a_refused_merge_is_named_and_may_be_tried_again(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan, _source_id, ids = decided(pair, snapshot)
     pair.sandbox.fault("status", pair.target, path="/merge", status=422)
@@ -226,16 +210,6 @@ def test_a_merge_that_only_says_success_ends_all_merges(pair: LibraryPair, snaps
     assert merges(pair) == [("PATCH", f"/api/v3/authorities/{ids[1]}/merge")]
     assert {*ids} <= {*records_of(pair, "authorities")}
     assert pair.apply(plan).merged == 2
-
-
-@pytest.mark.long
-def test_a_field_that_names_the_record_that_goes_is_never_sent(pair: LibraryPair, snapshot: Snapshot) -> None:
-    plan, source_id, ids = with_twins(pair, snapshot)
-    undescribed(pair, path="/authorities/{id}/merge", method="PATCH", field="source_id")
-    decide(plan, "authorities", source_id, "merge")
-    applied = pair.apply(pair.plan(snapshot, resources=RESOURCES))
-    assert (applied.merged, applied.failed) == (0, 1)
-    assert {*ids} <= {*records_of(pair, "authorities")}
 
 
 @pytest.mark.long

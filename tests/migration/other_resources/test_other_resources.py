@@ -403,17 +403,6 @@ def test_decisions_count_for_records_that_are_only_referred_to(pair: LibraryPair
     assert {row.payload["assignee_id"] for row in rows} == {another}
 
 
-def test_a_record_added_after_the_plan_makes_the_plan_stale(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """I8."""
-    plan = pair.plan(snapshot, resources=["authorities", "collections"])
-    row = plan_rows(plan, "authorities", Action.CREATE)[-1]
-    pair.call("POST", "authorities", {"name": row.payload["name"], "kind": row.payload["kind"]})
-    changes = len(pair.writes())
-    with pytest.raises(StopError, match=rf"stale.*authorities {row.source_id} was to be created"):
-        pair.apply(plan)
-    assert len(pair.writes()) == changes
-
-
 @pytest.mark.long
 def test_lost_responses_duplicate_nothing_and_only_records_that_refer_to_a_refused_one_fail(
     pair: LibraryPair, snapshot: Snapshot

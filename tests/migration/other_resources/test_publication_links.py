@@ -19,7 +19,6 @@ from tests.migration.other_resources.full_library import (
     records_of,
     token_of,
 )
-from tests.migration.other_resources.test_staleness import FIELDS
 from tests.migration.test_additional_fields import DOCUMENTED, learned
 from tests.sandbox.process import SandboxProcess
 
@@ -179,54 +178,3 @@ def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(
     [made] = [one for one in records_of(pair, "collections").values() if one["label"] == "Same" and one["id"] != there]
     assert linked["collection_ids"] == [made["id"]]
     assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
-
-
-def test_what_may_be_a_number_of_a_record_is_not_sent_as_a_value(pair: LibraryPair) -> None:
-    """At any depth, as text or number, by its name or by its values: the same numbers are other records of the target.
-
-    A predecessor is a publication, and is led to what that became.
-    """
-    publications = [*records_of(pair, "publications", "library")]
-    values = {
-        "relations": [{"kind": "translation", "to": {"publication": publications[1]}}],
-        "predecessor": str(publications[2]),
-        "see_also": publications[:3],
-        "seriesIDs": [str(publications[3])],
-        "home": f"/publications/{publications[3]}",
-        "ways": {"to": [f"https://library.example.org/api/v2/publications/{publications[3]}"]},
-        "curator": publications[1],
-        "shelf": {"side": "left", "row": 1},
-        "binding": 2,
-    }
-    fields = {**DOCUMENTED, **{name: {"schema": {}, "seed": [None]} for name in (*values, "desk")}}
-    of_collections = {**FIELDS, "home": {"schema": {}, "seed": [None]}, "desk": {"schema": {}, "seed": [None]}}
-    shapes = {
-        "description": "follows",
-        "resources": {"publications": {"fields": fields}, "collections": {"fields": of_collections}},
-    }
-    for tenant in ("library", "target"):
-        pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
-    library = replace(pair, target="library", token=token_of(pair, "library"))
-    library.call("PATCH", f"publications/{publications[4]}", values)
-    several = sorted({*publications} & {*records_of(pair, "users", "library")})[:3]
-    collections = [
-        library.call("POST", "collections", {"name": f"At desk {desk}", "desk": desk})["id"] for desk in several
-    ]
-    library.call("PATCH", f"collections/{collections[0]}", {"home": f"/api/v3/hard_copies/{several[0]}"})
-    for publication, desk in zip(publications, several, strict=False):
-        library.call("PATCH", f"publications/{publication}", {"desk": desk})
-    plan = pair.plan(back_up(pair, "run"), resources=["collections"])
-    assert sorted(learned(plan).fields) == ["predecessor", "shelf"]
-    assert (
-        plan.facts.types["collections"].left_out.items() >= dict.fromkeys(("home", "desk"), "unknown_reference").items()
-    )
-    applied = pair.apply(plan)
-    assert {finding.field for finding in applied.findings} >= {"desk", *values} - {"shelf", "predecessor"}
-    assert applied.lacking.references == 14, (
-        "seven of one publication, a desk of three others and of three collections, a home"
-    )
-    there = records_of(pair, "publications")
-    [sent] = [found for one in there.values() if (found := {name: one[name] for name in values if one[name]})]
-    title = records_of(pair, "publications", "library")[publications[2]]["title"]
-    assert there[int(sent.pop("predecessor"))]["title"] == title
-    assert sent == {"shelf": values["shelf"]}

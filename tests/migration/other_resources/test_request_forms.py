@@ -155,22 +155,6 @@ def test_a_refused_method_and_a_refused_address_show_theirs(pair: LibraryPair, s
     check_whole(pair, snapshot, plan)
 
 
-def test_publications_have_such_a_table_too(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """Where their documented address is refused, it is shown, and the other resources go on."""
-    plan, creates = plan_creates(pair, snapshot)
-    pair.sandbox.fault(
-        "status", pair.target, method="POST", path="/publications$", status=405, code="NoMethod", times=999
-    )
-    applied = pair.apply(plan)
-    failed = [failure.problem for failure in applied.failures if failure.resource == "publications"]
-    assert len(failed) >= 3
-    assert all('`[tenants.new.requests.publications]` create = "publications"' in problem for problem in failed)
-    assert applied.created + sum(one.resource == "collections" for one in applied.failures) == creates
-    say(pair, 'create = "library/publications"', 'leave_out = ["abstract"]', resource="publications")
-    pair.apply(plan)
-    assert ("POST", "/api/v3/library/publications") in pair.writes()
-
-
 def test_a_described_put_keeps_what_the_source_does_not_know(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Its description says that a record has a shelf; the plan does not write it, and a PUT without it would empty it."""
     pair.apply(pair.plan(snapshot, resources=RESOURCES))
@@ -185,16 +169,6 @@ def test_a_described_put_keeps_what_the_source_does_not_know(pair: LibraryPair, 
         row.existing_target_id: row.payload["description"] for row in plan_rows(plan, "collections", Action.PATCH)
     }
     assert records_of(pair, "collections") == changed(before, planned)
-
-
-@pytest.mark.long
-def test_a_key_around_the_record_that_the_operator_names(pair: LibraryPair, snapshot: Snapshot) -> None:
-    undescribed(pair, FIELDS, wrapped="collection")
-    say(pair, 'wrapped_in = "collection"')
-    plan, creates = plan_creates(pair, snapshot)
-    assert pair.apply(plan).failed == 0
-    assert sent(pair) == ["POST"] * creates
-    check_whole(pair, snapshot, plan)
 
 
 @pytest.mark.long

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,20 +106,6 @@ def library() -> list[Record]:
 
 
 @pytest.mark.long
-def test_an_empty_target_lacks_every_record(tmp_path: Path, library: list[Record]) -> None:
-    results = compared(tmp_path, PUBLICATIONS, library, [])
-    assert [*results] == [record["id"] for record in library], "in the order of the source"
-    assert {result.action for result in results.values()} == {Action.CREATE}
-
-
-@pytest.mark.long
-def test_the_same_library_in_version_3_needs_nothing(tmp_path: Path, library: list[Record]) -> None:
-    """Ids are the same, and each record of version 3 is what a migration would send."""
-    results = compared(tmp_path, PUBLICATIONS, library, (migrated(one, 0) for one in library), same_library=True)
-    assert {(result.action, result.matched_by) for result in results.values()} == {(Action.UNCHANGED, "id")}
-
-
-@pytest.mark.long
 def test_another_library_with_all_records_needs_nothing(tmp_path: Path, library: list[Record]) -> None:
     """I8: no record is created again. Every match is right; an ambiguous record, or one without any evidence, is not guessed."""
     results = compared(tmp_path, PUBLICATIONS, library, map(migrated, library))
@@ -129,28 +114,6 @@ def test_another_library_with_all_records_needs_nothing(tmp_path: Path, library:
     assert all(result.target_id == number + SHIFT for number, result in there.items())
     assert {result.action for number, result in results.items() if number not in there} <= {Action.CONFLICT}
     assert len(there) > 0.95 * len(library)
-
-
-def test_a_target_with_some_records_twice_edited_or_poorer(tmp_path: Path) -> None:
-    """I8: no duplicate, edits are conflicts, every ambiguous match is listed."""
-    known = [
-        {"id": n, "title": f"Title {n}", "authors": [{"name": "A"}], "doi": f"10.1000/{n}", "pmid": str(n)}
-        for n in range(1, 13)
-    ]
-    twice, edited, poorer = known[:3], known[3:6], known[6:9]
-    theirs = [migrated(one) for one in known] + [migrated(one, 2 * SHIFT) for one in twice]
-    by_id = {one["id"] - SHIFT: one for one in theirs if one["id"] < 2 * SHIFT}
-    for one in edited:
-        by_id[one["id"]]["title"] += " (edited)"
-    for one in poorer:
-        del by_id[one["id"]]["identifiers"][1:], by_id[one["id"]]["authors"]
-    results = compared(tmp_path, PUBLICATIONS, known, theirs)
-    for one in twice:
-        number = one["id"]
-        assert results[number][-2:] == ("several_targets", [number + SHIFT, number + 2 * SHIFT])
-    assert {(results[one["id"]].action, *results[one["id"]].conflicts) for one in edited} == {("conflict", "title")}
-    assert {results[one["id"]].action for one in poorer} == {Action.PATCH}
-    assert Counter(result.action for result in results.values()) == {"conflict": 6, "patch": 3, "unchanged": 3}
 
 
 @pytest.mark.long

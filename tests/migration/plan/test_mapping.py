@@ -198,15 +198,6 @@ def test_a_demanded_field_that_some_records_lack_is_a_question(tmp_path: Path) -
     assert text_of([learner], without) == without
 
 
-def test_a_demanded_field_of_users_is_filled(tmp_path: Path) -> None:
-    schema = ResourceSchema(create=PayloadSchema({"email": FieldSchema(), "desk": FieldSchema()}, ["email", "desk"]))
-    learner = learner_of(tmp_path, [{"id": 1, "name": "A", "email": "a@example.org"}], schema, "users")
-    text = text_of([learner])
-    assert "desk = { fill = " in text
-    form = file_of(text.replace('"?"', '"x"')).follow(learner.type).form({"email": "a@example.org"})
-    assert (form.values, form.empty) == ({"email": "a@example.org"}, {"desk": "x"})
-
-
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
@@ -264,28 +255,6 @@ def test_a_line_has_an_example_without_what_may_be_personal(tmp_path: Path, valu
         if line.startswith("place")
     ]
     assert f"such as {example}" in line
-
-
-@pytest.mark.parametrize(
-    ("resource", "record", "keys"),
-    [
-        ("hard_copies", {"note": "N", "barCode": "B1"}, (("barCode",),)),
-        (
-            "authorities",
-            {"kind": "K", "preferred-name": "A", "variants": []},
-            (("preferred-name", "kind", "variants"),),
-        ),
-        ("tasks", {"description": "D", "task.title": "T"}, (("task.title", "description"),)),
-        ("collections", {"description": "D", "Name": "A"}, (("Name",),)),
-    ],
-)
-def test_the_fields_that_name_a_record_are_known_in_any_spelling(
-    tmp_path: Path, resource: str, record: Json, keys: tuple[tuple[str, ...], ...]
-) -> None:
-    """Of the last group only the first field must be there: it names a record, and is no note."""
-    learner = learner_of(tmp_path, [{"id": 1, **record}], ResourceSchema(), resource)
-    assert learner.type.keys == keys
-    assert file_of(text_of([learner])).resources[resource].keys == keys
 
 
 @pytest.mark.parametrize(

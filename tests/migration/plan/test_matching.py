@@ -169,19 +169,6 @@ def test_the_sql_agrees_with_plain_python(
 # ---- several matches are a conflict for a person, and so is one by DOI whose ISBN disagrees (service.md#identifiers)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("how", ["doi", "fingerprint"])
-def test_a_key_that_hundreds_share_matches_nothing_and_creates_nothing(how: str) -> None:
-    source, target = Side(), Side()
-    for number in range(300):
-        for side, first in ((source, 1), (target, 1001)):
-            side.add(first + number, "preface") if how == "fingerprint" else side.add(first + number, doi="10.1/a")
-    found = matched(source, target)
-    assert not found.matched
-    assert len(found.ambiguous) == 300
-    assert found.ambiguous[1] == (tuple(range(1001, 1011)), "several_targets")
-
-
 def test_what_a_person_is_asked_about_is_nobody_elses_and_makes_no_new_record() -> None:
     source = Side().add(1, doi="10.1/a").add(2, doi="10.1/a").add(3, "a title")
     found = matched(source, Side().add(7, "a title", doi="10.1/a"))
@@ -189,28 +176,3 @@ def test_what_a_person_is_asked_about_is_nobody_elses_and_makes_no_new_record() 
 
 
 # ---- the strongest evidence comes first
-
-
-@pytest.mark.long
-def test_a_decision_settles_an_ambiguous_match() -> None:
-    source = Side().add(1, doi="10.1/a").add(2, doi="10.1/b").add(3, doi="10.1/c")
-    target = Side().add(7, doi="10.1/a").add(8, doi="10.1/a").add(9, doi="10.1/b").add(10, doi="10.1/c")
-    found = matched(source, target, None, {1: ("match", 8), 2: ("create", None), 3: ("skip", None)})
-    assert found == Found({1: (8, "decision")}, {})
-
-
-@pytest.mark.long
-def test_a_decision_never_makes_a_second_record() -> None:
-    """I8: where the record of a decision does not exist, or another decision took it, a person is asked again."""
-    source = Side().add(1, doi="a").add(2, doi="b").add(3, doi="c")
-    target = Side().add(10, doi="x").add(20, doi="b")
-    decisions = {1: ("match", 10), 2: ("source", 99), 4: ("match", 20)}
-    found = matched(source, target, written={3: 10}, decisions=decisions)
-    assert found.matched == {1: (10, "decision")}
-    assert found.ambiguous == {2: ((), "decided_is_missing"), 3: ((10,), "several_sources")}
-    assert matched(source, target, written={1: 10, 3: 10}).ambiguous == {
-        1: ((10,), "several_sources"),
-        3: ((10,), "several_sources"),
-    }
-    given_away = matched(Side().add(1).add(2), Side().add(2), decisions={1: ("match", 2)}, same_library=True)
-    assert given_away == Found({1: (2, "decision")}, {2: ((2,), "several_sources")})

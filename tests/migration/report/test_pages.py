@@ -170,14 +170,6 @@ def test_a_table_of_issues_without_a_line_lists_nothing(tmp_path: Path) -> None:
     assert "issues.xlsx" not in text
 
 
-def test_time_that_runs_out_is_an_alarm(tmp_path: Path) -> None:
-    for number, (day, words) in enumerate([(20, None), (28, "Little time is left"), (31, "too late")]):
-        plan = example(tmp_path / str(number), usual_rows())
-        page = text_of(with_pages(plan, datetime(2026, 12, day, 23, 0, tzinfo=UTC)), HTML)
-        assert ('class="alarm"' in page) == (words is not None)
-        assert words is None or words in page
-
-
 def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:
     """No secret, no person, no control character, no HTML of a record, no split cell, no formula (I10, I13)."""
     for name in (HTML, ISSUES, CONFLICTS):
@@ -245,12 +237,6 @@ def test_a_field_may_be_called_anything(tmp_path: Path) -> None:
     summary = write_pages(example(tmp_path / "plan", rows), now=NOW)
     assert {one.field: one.replaced for one in summary.patched} == dict.fromkeys(names, 1)
     assert {(one.wanted, one.found) for each in summary.patched for one in each.examples} == {("new", "old")}
-
-
-def test_a_plan_that_overwrites_without_a_question_says_so(tmp_path: Path, usual: Plan) -> None:
-    plan = with_pages(example(tmp_path / "plan", usual_rows(), overwrite=True))
-    assert "the value of old counts, and no decision is asked for" in text_of(plan, HTML)
-    assert "no decision is asked for" not in text_of(usual, HTML)
 
 
 @pytest.mark.long

@@ -90,17 +90,6 @@ def test_a_record_that_was_created_empty_is_deleted_as_nobody_edited_it(resource
     assert decide([creation], {name: "Filled by people"}, resource=resource).stays == [f"people changed {name} since"]
 
 
-def test_a_created_record_is_deleted_with_all_its_entries() -> None:
-    entries = [created(), entry(2, A_FILE, asset_id=70), entry(3, A_COVER)]
-    found = decide(entries, files=[there(70), there(None, COVER)])
-    assert found == inverse(action=Action.DELETE, undoes=[1, 2, 3])
-
-
-def test_what_was_taken_back_or_refused_is_not_taken_back_again() -> None:
-    refused = [created(state=WriteState.UNDONE), entry(2, A_FILE, WriteState.REFUSED, asset_id=70)]
-    assert decide(refused, files=[there(70)]) == inverse()
-
-
 def test_an_entry_without_a_response_shows_what_was_sent() -> None:
     intended = entry(1, CREATE, WriteState.INTENDED, wanted=digests(NEW))
     assert decide([intended]).action == Action.DELETE
@@ -139,11 +128,6 @@ def test_only_what_the_service_deletes_is_deleted(resource: str, *, deleted: boo
     assert (found.action == Action.DELETE, bool(found.undoes), bool(found.stays)) == (deleted, deleted, not deleted)
 
 
-def test_a_record_that_is_missing_needs_no_request() -> None:
-    found = decide([created(), entry(2, A_FILE, asset_id=70), entry(3, PATCH, plan="another")], None)
-    assert found == inverse(gone=True, undoes=[1, 2])
-
-
 def test_what_a_later_plan_wrote_to_is_left_until_that_is_undone() -> None:
     later = entry(9, PATCH, plan="later")
     found = decide([created(), later])
@@ -151,15 +135,6 @@ def test_what_a_later_plan_wrote_to_is_left_until_that_is_undone() -> None:
     assert decide([created(), entry(9, PATCH, WriteState.UNDONE, plan="later")]).action == Action.DELETE
     assert decide([entry(0, PATCH, plan="earlier"), created()]).action == Action.DELETE
     assert decide([created(), entry(9, PATCH, WriteState.REFUSED, plan="later")]).action == Action.DELETE
-
-
-def test_fields_get_their_old_values_back_where_they_are_as_written() -> None:
-    found = decide([changed({"title": "Old", "abstract": None})], action=Action.PATCH)
-    assert found == inverse(action=Action.PATCH, payload={"title": "Old", "abstract": None}, undoes=[1])
-    cleared = decide([changed({"title": "Old", "abstract": "New"})], {"title": "New"}, action=Action.PATCH)
-    assert (cleared.payload, cleared.stays) == ({"title": "Old"}, ["people changed abstract since"])
-    restored = decide([changed({"title": "Old", "abstract": None})], {"title": "Old"}, action=Action.PATCH)
-    assert restored == inverse(undoes=[1]), "people took it back themselves"
 
 
 def test_the_values_that_the_service_held_count_before_those_that_were_sent() -> None:

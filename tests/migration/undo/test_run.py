@@ -92,25 +92,6 @@ def test_records_that_people_edited_since_stay(pair: LibraryPair, snapshot: Snap
     assert pdf["id"] not in {asset["id"] for record in pair.publications() for asset in record["assets"]}
 
 
-@pytest.mark.long
-def test_fields_get_their_values_back_unless_people_changed_them(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """A field that still has the written value is restored; an edited field of the same record is left and listed."""
-    doi = {"type": "doi", "value": "10.1021/nl402145r"}
-    there = pair.call("POST", "publications", {"title": "Nanolaser", "identifiers": [doi]})
-    plan = pair.plan(snapshot)
-    conflicts = plan.path("conflicts.tsv")
-    heading, line = conflicts.read_text().splitlines()
-    conflicts.write_text("\n".join([heading, "\t".join([*line.split("\t")[:-1], "source"])]))
-    plan = pair.plan(snapshot)
-    assert pair.apply(plan).patched == 1
-    pair.call("PATCH", f"publications/{there['id']}", {"authors": [{"name": "Somebody else", "type": "person"}]})
-    result = undo(pair, plan, really=True)
-    assert counts_of(result) == (RECORDS - 1, 1, 0, 1)
-    assert [(left.source_id, left.problem) for left in result.findings] == [(2, "people changed authors since")]
-    [left] = pair.publications()
-    assert (left["title"], left["publishable_type"], left["authors"][0]["name"]) == ("Nanolaser", None, "Somebody else")
-
-
 def test_an_interrupted_undo_continues(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I9: what was taken back before counts, and a DELETE with a lost response is no error."""
     plan = apply_new_plan(pair, snapshot)
