@@ -1,8 +1,8 @@
-"""What a migration's plan costs, from two raw snapshots to the sealed plan, and its verification.
+"""What a migration's plan costs, from two raw snapshots to the sealed plan.
 
 Nine tenths of the generated records are in both libraries, under other ids and with the same DOI; in one percent the abstract was edited.
-The target's reading is a raw table that is there already, because a service limits a reading, not the machine. `verification`: the target
-as it is then has every record of the plan. Each step is a process of its own.
+The target's reading is a raw table that is there already, because a service limits a reading, not the machine. The plan is made in a
+process of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn, Self, cast
@@ -22,10 +21,6 @@ from benchmarks.libraries import generated_publications, make_snapshot, write_ra
 from benchmarks.measured import Figures, markdown, run
 from pipelines.errors import ProtocolError
 from pipelines.migration.flow import Migration
-from pipelines.migration.model.actions import Action
-from pipelines.migration.model.journal_entries import WriteKind, WriteState
-from pipelines.migration.model.plan import Plan
-from pipelines.migration.model.plan_folders import all_plans
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
@@ -48,72 +43,33 @@ api = "v3"
 client_id = "bench"
 client_auth = "none"
 """
+READING = "target.parquet"
 APART = 5_000_000
 """Distance between the ids of the two libraries."""
 
-STEPS = ("plan", "verification")
-
 
 def measure(shared: Path, records: int = 100_000) -> Figures:
-    """Make the snapshots, plan, and verify."""
+    """Make the snapshots, and plan."""
     folder = shared / "plan"
     folder.mkdir()
-    steps, actions = {}, {}
-    for step in ("libraries", "plan", "journal", "verification"):
-        cost = run([sys.executable, "-m", "benchmarks.plan", step, str(folder), str(records)])
-        if step in STEPS:
-            steps[step] = cost.figures()
-            actions = json.loads(cost.output) or actions
-    return {"publications": records, "steps": steps, "actions": actions}
+    make_libraries(folder, records)
+    cost = run([sys.executable, "-m", "benchmarks.plan", str(folder)])
+    return {"publications": records, **cost.figures(), "actions": json.loads(cost.output)}
 
 
-def take(step: str, folder: Path, records: int) -> dict[str, int]:
-    """Take one step in this process; returns the actions of the plan after the step that makes it."""
+def planned(folder: Path) -> dict[str, int]:
+    """Plan in this process; returns the actions of the plan."""
     os.environ |= {"BENCH_USER": "bench", "BENCH_PASSWORD": "bench"}
-    if step == "libraries":
-        make_libraries(folder, records)
-    elif step == "plan":
-        with prepared(folder, "planned") as migration:
-            return dict(migration.plan(migration.find_source("old"), "new").facts.counts["publications"])
-    else:
-        with prepared(folder, "migrated") as migration:
-            (plan,) = all_plans(migration.data)
-            if step == "journal":
-                journal_creates(migration, plan)
-            else:
-                migration.verify(plan)
-    return {}
+    with Migration(load_settings(folder / "bookferry.toml")) as migration:
+        migration.session.reader = PreparedReading(folder / READING)  # type: ignore[assignment]
+        migration.session.client = lambda _tenant: cast("Any", _NoClient())  # type: ignore[method-assign]
+        return dict(migration.plan(migration.find_source("old"), "new").facts.counts["publications"])
 
 
 def table(figures: Figures) -> str:
     """The figures as Markdown."""
-    rows = [[step, figures["publications"], *cost.values()] for step, cost in figures["steps"].items()]
-    return markdown(["step", "publications a side", "seconds", "CPU seconds", "peak MiB"], rows)
-
-
-def journal_creates(migration: Migration, plan: Plan) -> None:
-    """Enter the creation of every record that the plan creates into the journal, in one transaction."""
-    ends = plan.facts.source.base_url, plan.facts.target.base_url
-    rows = (
-        (*ends, plan.name, "publications", row.source_id, row.source_id + APART) for row in plan.rows(Action.CREATE)
-    )
-    store = migration.data.state.open(SystemClock(), durable=False)
-    with store.transaction() as database:
-        database.executemany(
-            "INSERT INTO migration_writes (source, target, plan, resource, source_id, target_id, kind, part, begun_at, state) "
-            f"VALUES (?, ?, ?, ?, ?, ?, '{WriteKind.CREATE}', '', '2026-11-20T03:00:00.000+00:00', '{WriteState.DONE}')",
-            rows,
-        )
-    store.close()
-
-
-@contextmanager
-def prepared(folder: Path, reading: str) -> Iterator[Migration]:
-    """The steps of a migration, whose target was read before."""
-    with Migration(load_settings(folder / "bookferry.toml")) as migration:
-        migration.session.reader = PreparedReading(folder / f"target-{reading}.parquet")  # type: ignore[assignment]
-        migration.session.client = lambda _tenant: cast("Any", _NoClient())  # type: ignore[method-assign]
-        yield migration
+    keys = ("publications", "seconds", "cpu_seconds", "peak_mib")
+    return markdown(["publications a side", "seconds", "CPU seconds", "peak MiB"], [[figures[key] for key in keys]])
 
 
 class _NoClient:
@@ -148,10 +104,9 @@ class PreparedReading:
 
 
 def make_libraries(folder: Path, records: int) -> None:
-    """Make the snapshot of the source, and the readings of the target for the plan and for the verification."""
+    """Make the snapshot of the source, and the reading of the target."""
     make_snapshot(DataFolder(folder / "library-data"), "old", publications(records, 0, edited=False), NOW)
-    for reading, first in (("planned", records // 10), ("migrated", 0)):
-        write_raw(folder / f"target-{reading}.parquet", publications(records, first, edited=True))
+    write_raw(folder / READING, publications(records, records // 10, edited=True))
     (folder / "bookferry.toml").write_text(CONFIG, encoding="utf-8")
 
 
@@ -169,4 +124,4 @@ def publications(count: int, first: int, *, edited: bool) -> Iterator[tuple[int,
 
 
 if __name__ == "__main__":
-    print(json.dumps(take(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))))
+    print(json.dumps(planned(Path(sys.argv[1]))))
