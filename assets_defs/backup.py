@@ -69,20 +69,21 @@ def table_results(data: DataFolder, snapshot: Snapshot) -> Iterator[dg.Materiali
     """The tables of a published snapshot, with their checks. The files have results of their own."""
     manifest = snapshot.manifest
     for resource in RESOURCES:
-        if resource in manifest.resources or resource in manifest.unreadable:
+        if (unreadable := manifest.unreadable.get(resource)) is not None:
+            yield _unread_result(tenant_key(manifest.tenant, raw_table(resource).name), unreadable, _READ, passed=False)
+            for table in STAGED[resource]:
+                yield _unread_result(tenant_key(manifest.tenant, table.name), unreadable, [REQUIRED], passed=True)
+        elif resource in manifest.resources:
             yield _raw_result(data, snapshot, resource)
             for table in STAGED[resource]:
-                yield _staged_result(data, snapshot, resource, table)
+                yield _staged_result(data, snapshot, table)
 
 
 def _raw_result(data: DataFolder, snapshot: Snapshot, resource: str) -> dg.MaterializeResult:
     table = raw_table(resource)
-    key = tenant_key(snapshot.manifest.tenant, table.name)
-    if unreadable := snapshot.manifest.unreadable.get(resource):
-        return _unreadable_result(key, unreadable)
     facts = snapshot.manifest.resources[resource]
     return dg.MaterializeResult(
-        asset_key=key,
+        asset_key=tenant_key(snapshot.manifest.tenant, table.name),
         metadata={
             **table_metadata(data, snapshot, table, facts.requests),
             "pages": facts.pages,
@@ -96,18 +97,24 @@ def _raw_result(data: DataFolder, snapshot: Snapshot, resource: str) -> dg.Mater
     )
 
 
-def _unreadable_result(key: dg.AssetKey, unreadable: Unreadable) -> dg.MaterializeResult:
-    """The result for a raw table that could not be read: its checks warn, or fail where the snapshot is partial without it."""
+def _unread_result(
+    key: dg.AssetKey, unreadable: Unreadable, checks: Iterable[str], *, passed: bool
+) -> dg.MaterializeResult:
+    """The result for a table that could not be read. The checks of the raw table warn, or fail where the snapshot is partial without it."""
     severity = dg.AssetCheckSeverity.ERROR if unreadable.partial else dg.AssetCheckSeverity.WARN
     reason: dict[str, Any] = {"not_read": unreadable.message, "missing_scopes": unreadable.missing_scopes}
     return dg.MaterializeResult(
         asset_key=key,
-        metadata={"dagster/row_count": 0, "requests": unreadable.requests, "not_read": unreadable.message},
+        metadata={
+            "dagster/row_count": 0,
+            "requests": 0 if passed else unreadable.requests,
+            "not_read": unreadable.message,
+        },
         check_results=[
             dg.AssetCheckResult(
-                passed=False, check_name=name, severity=severity, description=unreadable.message, metadata=reason
+                passed=passed, check_name=name, severity=severity, description=unreadable.message, metadata=reason
             )
-            for name in _READ
+            for name in checks
         ],
     )
 
@@ -130,18 +137,10 @@ def required_spec(tenant: str, table: Table) -> dg.AssetCheckSpec:
     return check_spec(tenant, table.name, REQUIRED, text)
 
 
-def _staged_result(data: DataFolder, snapshot: Snapshot, resource: str, table: Table) -> dg.MaterializeResult:
-    """The result for a staged table, with its check. The check of the raw table reports a resource that could not be read."""
+def _staged_result(data: DataFolder, snapshot: Snapshot, table: Table) -> dg.MaterializeResult:
     tenant = snapshot.manifest.tenant
-    key = tenant_key(tenant, table.name)
-    if unreadable := snapshot.manifest.unreadable.get(resource):
-        reason = {"not_read": unreadable.message}
-        check = dg.AssetCheckResult(check_name=REQUIRED, passed=True, metadata=reason)
-        return dg.MaterializeResult(
-            asset_key=key, metadata={"dagster/row_count": 0, "requests": 0, **reason}, check_results=[check]
-        )
     return dg.MaterializeResult(
-        asset_key=key,
+        asset_key=tenant_key(tenant, table.name),
         metadata={
             **table_metadata(data, snapshot, table, requests=0),
             "dagster/column_lineage": column_lineage(tenant, table),

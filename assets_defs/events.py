@@ -1,11 +1,42 @@
 """Results of assets as events of Dagster's history, so that a run can record assets that it has not planned, and a command all of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
+from assets_defs.metadata import MOST_SHOWN, one_line_each
+
 Result = dg.MaterializeResult | dg.AssetCheckResult
 """What an asset made, or what a check found. Each has the key of its asset, or is inside of one that has it."""
+
+
+def proof_results(
+    key: dg.AssetKey, check: str, problems: Sequence[str], metadata: Mapping[str, Any]
+) -> Iterator[Result]:
+    """The check of a proof, which names the first problems, and the proof itself where there are none."""
+    shown = problems[:MOST_SHOWN]
+    yield dg.AssetCheckResult(
+        asset_key=key,
+        check_name=check,
+        passed=not shown,
+        description="\n".join(shown),
+        metadata={"problems": one_line_each(shown)},
+    )
+    if not shown:
+        yield dg.MaterializeResult(asset_key=key, metadata=metadata)
+
+
+def failing(results: Iterable[Result]) -> Iterator[Result]:
+    """The same results. Raises `dagster.Failure` after the last where a check has failed."""
+    problems = []
+    for result in results:
+        yield result
+        if isinstance(result, dg.AssetCheckResult) and not result.passed:
+            problems.append(result.description or "")
+    if problems:
+        raise dg.Failure("\n".join(problems), allow_retries=False)
+
 
 Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
 

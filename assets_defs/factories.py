@@ -31,30 +31,6 @@ def tenant_keys(tenant: str, names: Iterable[str]) -> list[dg.AssetKey]:
     return [tenant_key(tenant, name) for name in names]
 
 
-def tenant_asset(
-    tenant: str,
-    name: str,
-    *,
-    made_from: Iterable[str] = (),
-    checks: Mapping[str, str] | None = None,
-    **options: Any,
-) -> _Decorator:
-    """Decorates the function that makes one asset of a tenant.
-
-    `made_from` names assets of the same tenant, `checks` maps check names to descriptions. Steps in the tenant's pool run one after the
-    other. `options` are those of `dagster.asset`.
-    """
-    decorator: _Decorator = dg.asset(
-        key=tenant_key(tenant, name),
-        group_name=tenant,
-        pool=tenant,
-        deps=tenant_keys(tenant, made_from),
-        check_specs=[check_spec(tenant, name, check, text) for check, text in (checks or {}).items()],
-        **options,
-    )
-    return decorator
-
-
 def upkeep_asset(
     tenant: str,
     name: str,
@@ -64,7 +40,10 @@ def upkeep_asset(
     pooled: bool = True,
     **options: Any,
 ) -> _Decorator:
-    """Decorates the generator that makes an asset with a job of its own. Parameters as of `tenant_asset`; `options` of `dagster.AssetSpec`.
+    """Decorates the generator that makes an asset with a job of its own. `options` are those of `dagster.AssetSpec`.
+
+    `made_from` names assets of the same tenant, `checks` maps check names to descriptions. Steps in the tenant's pool run one after the
+    other.
 
     A run that makes other assets, too, leaves it out: whoever materializes all of a library's assets wants a backup, and does not write
     into a library, renew a sign-in or restore a snapshot by the way.

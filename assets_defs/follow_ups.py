@@ -11,7 +11,7 @@ import msgspec
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.events import Result
-from assets_defs.factories import tenant_asset, tenant_key
+from assets_defs.factories import check_spec, tenant_key
 from assets_defs.metadata import preview
 from pipelines.backup.flow import Backup
 from pipelines.errors import BookferryError
@@ -53,16 +53,17 @@ def follow_up_assets(settings: Settings, tenant: str, *, with_report: bool) -> l
 
 
 def _asset(tenant: str, name: str, follow_up: FollowUp) -> dg.AssetsDefinition:
-    @tenant_asset(
-        tenant,
-        name,
+    @dg.asset(
+        key=tenant_key(tenant, name),
+        group_name=tenant,
+        pool=tenant,
         description=follow_up.description,
         kinds=follow_up.kinds,
-        made_from=[SNAPSHOT],
+        deps=[tenant_key(tenant, SNAPSHOT)],
         output_required=False,
-        checks={follow_up.check: follow_up.check_text},
+        check_specs=[check_spec(tenant, name, follow_up.check, follow_up.check_text)],
     )
-    def made(backup: dg.ResourceParam[Backup]) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
+    def made(backup: dg.ResourceParam[Backup]) -> Iterator[Result]:
         yield from followed_up(backup, tenant, name)
 
     return made

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import dagster as dg
+import msgspec
 
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import MADE_FROM
@@ -52,6 +53,12 @@ def columns_of_all(tables: Iterable[Table]) -> dg.TableSchema:
 def one_line_each(sentences: Iterable[str]) -> dg.TextMetadataValue:
     """Sentences as text, which the pages show at once; they hide lists and Markdown behind a link."""
     return dg.MetadataValue.text("\n".join(sentences) or "none")
+
+
+def single_values(result: object) -> dict[str, Any]:
+    """The numbers and texts of a result, by the names in its JSON document."""
+    document = msgspec.to_builtins(result)
+    return {name: value for name, value in document.items() if isinstance(value, int | float | str)}
 
 
 def column_lineage(tenant: str, table: Table) -> dg.TableColumnLineage:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from assets_defs.events import Result
 from assets_defs.factories import tenant_key, tenants_job, upkeep_asset, v3_tenants
-from assets_defs.metadata import MOST_SHOWN, one_line_each, preview
+from assets_defs.metadata import MOST_SHOWN, one_line_each, preview, single_values
 from pipelines.errors import ConfigurationError
 from pipelines.migration.apply.run import Selection
 from pipelines.migration.flow import Migration
@@ -113,7 +113,7 @@ def _plan_asset(tenant: str) -> dg.AssetsDefinition:
             first_days=config.first_days,
             sends_invalid=config.sends_invalid,
         )
-        yield plan_result(plan)
+        yield from plan_results(plan)
 
     return migration_plan
 
@@ -125,7 +125,7 @@ def _load_asset(tenant: str) -> dg.AssetsDefinition:
         limits = NO_LIMITS if config.force else Limits()
         selection = Selection(config.limit or None, tuple(config.actions))
         plan = migration.approved(config.plan, config.approval, tenant)
-        yield load_result(plan, migration.apply(plan, limits=limits, selection=selection))
+        yield from load_results(plan, migration.apply(plan, limits=limits, selection=selection))
 
     return migration_load
 
@@ -142,7 +142,7 @@ def _proof_asset(tenant: str) -> dg.AssetsDefinition:
     def migration_proof(config: ProofConfig, migration: dg.ResourceParam[Migration]) -> Iterator[Result]:
         _check_given(tenant, PROOF, plan=config.plan)
         evidence = Path(config.evidence) if config.evidence else None
-        yield proof_result(
+        yield from proof_results(
             tenant, migration.verify_named(config.plan, tenant, contents=config.contents, evidence=evidence)
         )
 
@@ -159,21 +159,21 @@ def _check_given(tenant: str, asset: str, **values: str) -> None:
         )
 
 
-def plan_result(plan: "Plan") -> dg.MaterializeResult:
+def plan_results(plan: "Plan") -> Iterator[Result]:
     """A plan, with what it would write."""
-    return dg.MaterializeResult(asset_key=tenant_key(plan.facts.target.tenant, PLAN), metadata=_plan_metadata(plan))
+    yield dg.MaterializeResult(asset_key=tenant_key(plan.facts.target.tenant, PLAN), metadata=_plan_metadata(plan))
 
 
-def load_result(plan: "Plan", applied: "ApplyResult") -> dg.MaterializeResult:
+def load_results(plan: "Plan", applied: "ApplyResult") -> Iterator[Result]:
     """What was written of a plan."""
-    return dg.MaterializeResult(asset_key=tenant_key(plan.facts.target.tenant, LOAD), metadata=_load_metadata(applied))
+    yield dg.MaterializeResult(asset_key=tenant_key(plan.facts.target.tenant, LOAD), metadata=_load_metadata(applied))
 
 
-def proof_result(tenant: str, verification: "MigrationVerification") -> dg.MaterializeResult:
+def proof_results(tenant: str, verification: "MigrationVerification") -> Iterator[Result]:
     """The verification of a plan in the library of a tenant, with its check."""
     metadata = _proof_metadata(verification)
     check = dg.AssetCheckResult(check_name=EQUAL, passed=verification.equal, metadata=metadata)
-    return dg.MaterializeResult(asset_key=tenant_key(tenant, PROOF), metadata=metadata, check_results=[check])
+    yield dg.MaterializeResult(asset_key=tenant_key(tenant, PROOF), metadata=metadata, check_results=[check])
 
 
 def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:
@@ -196,17 +196,9 @@ def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:
 def _load_metadata(applied: "ApplyResult") -> Mapping[str, Any]:
     failures = [(row.resource, row.source_id, row.title, row.problem) for row in applied.failures[:MOST_SHOWN]]
     return {
-        "created": applied.created,
-        "adopted": applied.adopted,
-        "merged": applied.merged,
-        "linked": applied.linked,
-        "patched": applied.patched,
-        "unchanged": applied.unchanged,
-        "failed": applied.failed,
-        "files_uploaded": applied.files_uploaded,
+        **single_values(applied),
         "complete": applied.complete,
         "lacking": applied.lacking.total,
-        "requests": applied.requests,
         "failures": preview(("resource", "record", "title", "problem"), failures),
     }
 
@@ -216,12 +208,7 @@ def _proof_metadata(verification: "MigrationVerification") -> Mapping[str, Any]:
         (row.code, row.resource, row.source_id, row.target_id, row.field) for row in verification.findings[:MOST_SHOWN]
     ]
     return {
-        "equal": verification.equal,
-        "compared": verification.compared,
-        "missing": verification.missing,
-        "duplicated": verification.duplicated,
-        "differing": verification.differing,
-        "files_checked": verification.files_checked,
+        **single_values(verification),
         "lacking": verification.lacking.total,
         "findings": preview(("code", "resource", "record", "in the target", "field"), rows),
     }

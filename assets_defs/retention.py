@@ -1,16 +1,13 @@
 """Removes old snapshots on a schedule, as `[retention]` of bookferry.toml says; without that table, none."""
 
-from functools import partial
-from zoneinfo import ZoneInfo
-
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.factories import after_backup, cron, job_schedule, run_settings, tenant_key
 from pipelines.backup.flow import Backup
-from pipelines.backup.iceberg import remove_from_tables
+from pipelines.backup.pruning import prune_as_configured
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.retention import Policy, PruneResult, prune
+from pipelines.store.maintenance.retention import PruneResult
 
 JOB = "prune_backups"
 
@@ -20,22 +17,12 @@ MAX_SECONDS = 4 * 3600
 
 def retention(settings: Settings) -> dg.Definitions:
     """The job that removes old snapshots, thirteen hours after the nightly backup of a Sunday is due; none without a policy."""
-    table = settings.retention
-    if table is None:
+    if settings.retention is None:
         return dg.Definitions()
-    policy, zone = Policy.configured(table), ZoneInfo(settings.timezone)
 
     @dg.op
     def prune_snapshots(context: dg.OpExecutionContext, backup: dg.ResourceParam[Backup]) -> None:
-        pruning = prune(
-            backup.data,
-            list(settings.tenants),
-            policy,
-            zone,
-            tenant=None,
-            dry_run=False,
-            before_removal=partial(remove_from_tables, settings, backup.data),
-        )
+        pruning = prune_as_configured(settings, backup.data)
         for note in pruning.notes:
             context.log.warning(note)
         for tenant in sorted({_tenant(entry.snapshot) for entry in pruning.kept}):

@@ -7,7 +7,7 @@ on the snapshot, or on any of its tables, is a whole backup, as every night.
 What Dagster shows of a backup is made from the snapshot, in one way for these steps and for the command line, which has no run.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -29,13 +29,15 @@ from assets_defs.backup import (
 from assets_defs.events import Result, events_of
 from assets_defs.factories import check_spec, now_utc, tenant_key
 from assets_defs.files import FILES, KEPT, file_checks, file_result, file_specs
-from assets_defs.follow_ups import REPORT, failure_reason, followed_up
+from assets_defs.follow_ups import REPORT, failure_reason, follow_up_results, followed_up
 from assets_defs.metadata import columns_of_all, one_line_each, preview
 from pipelines.backup.flow import Backup
 from pipelines.records.tables.registry import STAGED
 from pipelines.settings.settings import Settings
+from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import RESUME_HOURS
+from pipelines.store.stores import open_data
 from resources.run_tags import TENANT
 
 COMPLETE = "complete"
@@ -147,6 +149,19 @@ def snapshot_results(data: DataFolder, snapshot: Snapshot, now: datetime) -> Ite
     if PUBLICATIONS in manifest.resources or PUBLICATIONS in manifest.unreadable:
         yield file_result(snapshot)
     yield _snapshot_result(snapshot, freshness.freshness_result(data, manifest.tenant, now))
+
+
+def backup_results(settings: Settings, snapshot: Snapshot, follow_ups: Mapping[str, Any]) -> Iterator[Result]:
+    """A backup by the command line: its snapshot, and what was made of that, by the names of `Backup.follow_ups`."""
+    yield from snapshot_results(open_data(settings, personal_keys(settings)), snapshot, now_utc())
+    for name, made in follow_ups.items():
+        yield from follow_up_results(snapshot.manifest.tenant, name, made)
+
+
+def failed_backup_results(settings: Settings, tenant: str, failed: str, error: Exception) -> Iterator[Result]:
+    """A backup by the command line that has failed."""
+    data = open_data(settings, personal_keys(settings))
+    return failure_results(data, tenant, failed, failure_reason(error), now_utc())
 
 
 def failure_results(

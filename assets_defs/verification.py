@@ -10,10 +10,10 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
-from assets_defs.events import Result
+from assets_defs.events import Result, failing, proof_results
 from assets_defs.factories import cron, job_schedule, tenant_key, tenants_job, upkeep_asset
 from assets_defs.freshness import verification_freshness, verified_at
-from assets_defs.metadata import MOST_SHOWN, one_line_each
+from assets_defs.metadata import MOST_SHOWN, one_line_each, single_values
 from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.results import SnapshotVerification
@@ -47,48 +47,27 @@ def _verification_asset(settings: Settings, tenant: str) -> dg.AssetsDefinition:
         freshness_policy=verification_freshness(settings),
         checks={CHECK: "Every file is as it was published."},
     )
-    def verification(
-        context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]
-    ) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
+    def verification(context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]) -> Iterator[Result]:
         """The last verification that found every file of the newest complete snapshot as it was published. Sends no request."""
         results = verify_named(backup.data, tenant, Part(), now=datetime.now(UTC))
         for result in results:
             context.log_event(dg.AssetObservation(tenant_key(tenant, SNAPSHOT), metadata=_metadata(result)))
-        yield from verification_results(tenant, results)
-        if problems := _problems(results):
-            raise dg.Failure(
-                "\n".join(problems[:MOST_SHOWN]), metadata={"problems": one_line_each(problems)}, allow_retries=False
-            )
+        yield from failing(verification_results(settings, results))
 
     return verification
 
 
-def verification_results(tenant: str, results: Sequence[SnapshotVerification]) -> Iterator[Result]:
-    """What a verification of a library's snapshots found, and that it was made where all are intact."""
-    key, problems = tenant_key(tenant, ASSET), _problems(results)
-    yield dg.AssetCheckResult(
-        asset_key=key,
-        check_name=CHECK,
-        passed=not problems,
-        description=" ".join(problems) or "Every file is as it was published.",
-        metadata={"problems": one_line_each(problems)},
-    )
-    if not problems:
-        yield dg.MaterializeResult(asset_key=key, metadata=_metadata(results[-1]))
-
-
-def _problems(results: Sequence[SnapshotVerification]) -> list[str]:
-    return [problem for result in results for problem in result.problems[:MOST_SHOWN]]
+def verification_results(settings: Settings, results: Sequence[SnapshotVerification]) -> Iterator[Result]:
+    """Of each configured library, all its verifications together: an unreadable snapshot is named beside an intact one."""
+    for tenant in settings.tenants:
+        if of_tenant := [result for result in results if result.tenant == tenant]:
+            problems = [problem for result in of_tenant for problem in result.problems]
+            yield from proof_results(tenant_key(tenant, ASSET), CHECK, problems, _metadata(of_tenant[-1]))
 
 
 def _metadata(result: SnapshotVerification) -> dict[str, Any]:
     return {
-        "snapshot": result.snapshot,
-        "intact": result.ok,
+        **single_values(result),
         "problems": one_line_each(result.problems[:MOST_SHOWN]),
         "notes": one_line_each(result.notes),
-        "files": result.files,
-        "bytes": result.bytes,
-        "blobs_read": result.blobs_read,
-        "read_data": result.read_data,
     }

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import partial
 from itertools import starmap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -33,11 +31,8 @@ from pipelines.shapes.unread_lists import list_in_words
 from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.reports import report_address
 from pipelines.store.snapshots.facts import FileTotals
-from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
-
-if TYPE_CHECKING:
-    from assets_defs.events import Result
 
 NAMED = 3
 """Lists that the last line names; the notes name all."""
@@ -101,11 +96,12 @@ def make_backup(
             made = made or MadeBackup(published[-1])  # a stop after publication is a success
         except Exception as error:
             if made is None:
-                tell_dagster(settings, partial(_failure_results, settings, tenant, backup.making, error))
+                tell_dagster(settings, "snapshot:failed_backup_results", settings, tenant, backup.making, error)
             raise
         finally:
             if made is not None:
-                tell_dagster(settings, partial(_results, settings, made), made.snapshot.name)
+                results, name = "snapshot:backup_results", made.snapshot.name
+                tell_dagster(settings, results, settings, made.snapshot, made.follow_ups, what=name)
     if made.snapshot.manifest.complete:
         _check_staged(settings, made)
     return made
@@ -131,26 +127,6 @@ def _check_staged(settings: Settings, made: MadeBackup) -> None:
             f"Snapshot {made.snapshot.name} is complete and published, but not {' or '.join(missing)}, because it was stopped. Run "
             f"`bookferry stage {made.snapshot.manifest.tenant}`."
         )
-
-
-def _results(settings: Settings, made: MadeBackup) -> Iterator[Result]:
-    from assets_defs.follow_ups import follow_up_results  # noqa: PLC0415  with Dagster
-    from assets_defs.snapshot import snapshot_results  # noqa: PLC0415
-
-    yield from snapshot_results(_data(settings), made.snapshot, datetime.now(UTC))
-    for name, result in made.follow_ups.items():
-        yield from follow_up_results(made.snapshot.manifest.tenant, name, result)
-
-
-def _failure_results(settings: Settings, tenant: str, failed: str, error: Exception) -> Iterator[Result]:
-    from assets_defs.follow_ups import failure_reason  # noqa: PLC0415  with Dagster
-    from assets_defs.snapshot import failure_results  # noqa: PLC0415
-
-    yield from failure_results(_data(settings), tenant, failed, failure_reason(error), datetime.now(UTC))
-
-
-def _data(settings: Settings) -> DataFolder:
-    return open_data(settings, personal_keys(settings))
 
 
 def _stored(files: FileTotals) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -41,9 +41,6 @@ from pipelines.migration.model.plan_folders import find_plan
 from pipelines.migration.plan.scope import check_target
 from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.settings.settings import Settings
-
-if TYPE_CHECKING:
-    from assets_defs.events import Result
 
 STOPPED = (
     "Stopped before the end. The journal contains what was written. `bookferry migrate apply {plan}` continues: it first looks up the "
@@ -147,7 +144,7 @@ def planned(migration: Migration, source: str, target: str, **options: Any) -> P
     """Plan a migration, and tell Dagster of the plan. `options`: those of `Migration.plan`."""
     migration.settings.check_sign_in(target)
     plan = migration.plan(migration.find_source(source), target, **options)
-    _tell(migration, lambda assets: assets.plan_result(plan), f"plan {plan.name}")
+    tell_dagster(migration.settings, "migration:plan_results", plan, what=f"plan {plan.name}")
     return plan
 
 
@@ -155,7 +152,8 @@ def applied_plan(migration: Migration, plan: Plan, limits: Limits, selection: Se
     """Write a plan, and tell Dagster what was written."""
     migration.settings.check_sign_in(plan.facts.target.tenant)
     applied = migration.apply(plan, limits=limits, selection=selection)
-    _tell(migration, lambda assets: assets.load_result(plan, applied), f"what was written of plan {plan.name}")
+    what = f"what was written of plan {plan.name}"
+    tell_dagster(migration.settings, "migration:load_results", plan, applied, what=what)
     return applied
 
 
@@ -166,19 +164,9 @@ def verified(
     target = plan.facts.target.tenant
     migration.settings.check_sign_in(target)
     verification = migration.verify(plan, contents=contents, evidence=evidence)
-    _tell(migration, lambda assets: assets.proof_result(target, verification), f"the verification of plan {plan.name}")
+    what = f"the verification of plan {plan.name}"
+    tell_dagster(migration.settings, "migration:proof_results", target, verification, what=what)
     return verification
-
-
-def _tell(migration: Migration, result: Callable[[Any], Result], what: str) -> None:
-    """Tell Dagster of a result, which `assets_defs.migration` makes."""
-
-    def results() -> Iterator[Result]:
-        from assets_defs import migration as assets  # noqa: PLC0415  with Dagster
-
-        yield result(assets)
-
-    tell_dagster(migration.settings, results, what)
 
 
 def verify_plan(settings: Settings, *, plan: str, contents: bool = False, evidence: Path | None = None) -> Answer:

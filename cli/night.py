@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
 
 from rich.text import Text
 
@@ -39,73 +39,64 @@ _WORDS = {
 }
 
 
-class _Night:
-    """The steps so far."""
-
-    def __init__(self, *, as_json: bool) -> None:
-        self._as_json = as_json
-        self.statuses: dict[str, ExitStatus] = {}
-        self.documents: dict[str, Mapping[str, Any] | None] = {}
-        self.left_out: dict[str, str] = {}
-
-    def run(self, step: str, action: Callable[[], Answer]) -> None:
-        """Run a step. Its error is a part of the result, so that what came before it is not lost."""
-        try:
-            answer = action()
-            self.statuses[step], self.documents[step] = answer.status, answer.document
-            if not self._as_json:
-                print_answer(answer, as_json=False)
-        except Exception as error:
-            explained = explained_error(error)
-            if explained is None:
-                raise
-            message = redact(str(explained))
-            say(f"error: {step}: {message}")
-            self.statuses[step] = explained.exit_status
-            self.documents[step] = {"error": message, "exit_status": int(explained.exit_status)}
-
-    def leave_out(self, step: str, reason: str) -> None:
-        """Note why a step does not run."""
-        self.left_out[step] = reason
-        self.documents[step] = {"left_out": reason}
-
-    @property
-    def is_good(self) -> bool:
-        """Whether all steps so far ended well."""
-        return self.status is ExitStatus.COMPLETE
-
-    @property
-    def status(self) -> ExitStatus:
-        """The worst status of the steps."""
-        return max(self.statuses.values(), key=_BY_HARM.index)
-
-
 def run_night(*, tenant: str, config: str | None, json: bool) -> Answer:
     """Back up a library, verify its newest complete snapshot, and prune. Nothing is removed after a night that is not good so far."""
-    settings, night = settings_of(config), _Night(as_json=json)
-    night.run("backup", lambda: backup_tenant(settings, tenant))
-    if newest_complete(open_data(settings, personal_keys(settings)).snapshots(tenant)) is None:
-        night.leave_out("verify", "there is no complete snapshot")
+    settings = settings_of(config)
+    data = open_data(settings, personal_keys(settings))
+    steps = {"backup": _step("backup", partial(backup_tenant, settings, tenant), as_json=json)}
+    left_out = {}
+    if newest_complete(data.snapshots(tenant)) is None:
+        left_out["verify"] = "there is no complete snapshot"
     else:
-        night.run("verify", lambda: verify_snapshots(settings, snapshot=tenant, read_data=PART))
+        verify = partial(verify_snapshots, settings, snapshot=tenant, read_data=PART)
+        steps["verify"] = _step("verify", verify, as_json=json)
     if settings.retention is None:
-        night.leave_out("prune", "there is no [retention]")
-    elif not night.is_good:
-        night.leave_out("prune", "after such a night nothing is removed")
+        left_out["prune"] = "there is no [retention]"
+    elif not _is_good(steps):
+        left_out["prune"] = "after such a night nothing is removed"
     else:
-        night.run("prune", lambda: prune_snapshots(settings, tenant=tenant, dry_run=False))
-    document = {"tenant": tenant, "ok": night.is_good, "exit_status": int(night.status), **night.documents}
-    return Answer(document, [_last_line(tenant, night)], night.status)
+        prune = partial(prune_snapshots, settings, tenant=tenant, dry_run=False)
+        steps["prune"] = _step("prune", prune, as_json=json)
+    status = max((answer.status for answer in steps.values()), key=_BY_HARM.index)
+    document = {
+        "tenant": tenant,
+        "ok": _is_good(steps),
+        "exit_status": int(status),
+        **{name: answer.document for name, answer in steps.items()},
+        **{name: {"left_out": reason} for name, reason in left_out.items()},
+    }
+    return Answer(document, [_last_line(tenant, steps, left_out)], status)
 
 
-def _last_line(tenant: str, night: _Night) -> Text:
+def _step(name: str, action: Callable[[], Answer], *, as_json: bool) -> Answer:
+    """Take a step. Its error is a part of the result, so that what came before it is not lost."""
+    try:
+        answer = action()
+    except Exception as error:
+        explained = explained_error(error)
+        if explained is None:
+            raise
+        message = redact(str(explained))
+        say(f"error: {name}: {message}")
+        document = {"error": message, "exit_status": int(explained.exit_status)}
+        return Answer(document, status=explained.exit_status)
+    if not as_json:
+        print_answer(answer, as_json=False)
+    return answer
+
+
+def _is_good(steps: Mapping[str, Answer]) -> bool:
+    return all(answer.status is ExitStatus.COMPLETE for answer in steps.values())
+
+
+def _last_line(tenant: str, steps: Mapping[str, Answer], left_out: Mapping[str, str]) -> Text:
     said = [
-        _WORDS[step] if status is ExitStatus.COMPLETE else f"not {_WORDS[step]} ({_reason(step, status)})"
-        for step, status in night.statuses.items()
+        _WORDS[name] if answer.status is ExitStatus.COMPLETE else f"not {_WORDS[name]} ({_reason(name, answer.status)})"
+        for name, answer in steps.items()
     ]
-    said += [f"not {_WORDS[step]}, because {reason}" for step, reason in night.left_out.items()]
-    word = "Good night:" if night.is_good else "NOT GOOD:"
-    return verdict(word, f"{tenant}: {'; '.join(said)}.", good=night.is_good)
+    said += [f"not {_WORDS[name]}, because {reason}" for name, reason in left_out.items()]
+    word = "Good night:" if _is_good(steps) else "NOT GOOD:"
+    return verdict(word, f"{tenant}: {'; '.join(said)}.", good=_is_good(steps))
 
 
 def _reason(step: str, status: ExitStatus) -> str:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -47,13 +48,12 @@ MATERIALIZE = "Materialize"
 
 
 class FailedRun(NamedTuple):
-    """A run that failed. `done_again`: another run of the same job and library, or a backup by the command line, has ended well since."""
+    """A run that failed."""
 
     job: str
     tenant: str
     run: str
     ended_at: datetime
-    done_again: bool
 
 
 def scheduler_runs(settings: Settings, now: datetime) -> bool | None:
@@ -71,9 +71,10 @@ def scheduler_runs(settings: Settings, now: datetime) -> bool | None:
 def failed_runs(
     settings: Settings, since: datetime, backed_up: Mapping[str, datetime] = MappingProxyType({})
 ) -> list[FailedRun] | None:
-    """The runs on this data that have failed since then, oldest first; `None` where the history cannot be read.
+    """The runs on this data that have failed since then, oldest first, and were not done again; `None` where the history cannot be read.
 
-    `backed_up`: tenant → end of its newest complete backup, whoever made that.
+    Another run of the same job and library does it again, and so does a backup by the command line. `backed_up`: tenant → end of its newest
+    complete backup, whoever made that.
     """
     if not dagster_folder(settings).exists():
         return []
@@ -81,20 +82,17 @@ def failed_runs(
         rows = _history(settings, _ENDED_RUNS)
     except Exception:  # noqa: BLE001  as above
         return None
-    done = {(BACKUP_JOB, tenant): moment for tenant, moment in backed_up.items()}
-    failed = []
+    failed: dict[tuple[str, str | None], list[FailedRun]] = {}
     for run, job, tenant, data, is_good, ended in rows:
         work = BACKUP_JOB if tenant and job == MATERIALIZE else job
         if data == data_address(settings) or (not data and tenant in settings.tenants):
             moment = datetime.fromtimestamp(ended, UTC)
+            done_at = backed_up.get(tenant, since) if work == BACKUP_JOB else since
             if is_good:
-                done[work, tenant] = max(moment, done.get((work, tenant), moment))
-            elif moment >= since:
-                failed.append((run, job, work, tenant, moment))
-    return [
-        FailedRun(job, tenant or "", run, moment, moment < done.get((work, tenant), moment))
-        for run, job, work, tenant, moment in failed
-    ]
+                failed.pop((work, tenant), None)
+            elif moment >= max(since, done_at):
+                failed.setdefault((work, tenant), []).append(FailedRun(job, tenant or "", run, moment))
+    return sorted(chain.from_iterable(failed.values()), key=lambda run: run.ended_at)
 
 
 _ENDED_RUNS = f"""

@@ -51,7 +51,7 @@ def nightly_runs(look: Look) -> CheckResult:
     if scheduler is None or failed is None:
         return note(f"Dagster's history in {home} cannot be read")
     text = "the scheduler is running" if scheduler else "no scheduler is running"
-    if lost := [run for run in failed if run.tenant == tenant and not run.done_again]:
+    if lost := [run for run in failed if run.tenant == tenant]:
         age = ago((now - lost[-1].ended_at).total_seconds())
         return warning(
             f"Dagster's run of {lost[-1].job} FAILED, {age}; {text}",

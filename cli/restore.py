@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import msgspec
 from rich.console import RenderableType
@@ -29,9 +27,6 @@ from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.results import DrillResult
 from pipelines.store.stores import open_data
-
-if TYPE_CHECKING:
-    from assets_defs.events import Result
 
 
 def restore_snapshot(
@@ -69,15 +64,9 @@ def drill_tenant(settings: Settings, *, tenant: str, snapshot: str | None) -> An
     with ProgressDisplay() as display:
         drilled = drill(settings, data, chosen, now=datetime.now(UTC), on_progress=display.progress)
     if snapshot is None:  # the newest one, whose age Dagster shows
-        tell_dagster(settings, partial(_drill_results, tenant, drilled), f"the drill of {tenant}")
+        tell_dagster(settings, "drill:drill_results", tenant, drilled, what=f"the drill of {tenant}")
     document = {**msgspec.to_builtins(drilled), "snapshot": drilled.name}
     return Answer(document, _drill_lines(drilled), ExitStatus.COMPLETE if drilled.ok else ExitStatus.DIFFERENCES)
-
-
-def _drill_results(tenant: str, drilled: DrillResult) -> Iterator[Result]:
-    from assets_defs.drill import drill_results  # noqa: PLC0415  with Dagster
-
-    return drill_results(tenant, drilled)
 
 
 def _drill_lines(drilled: DrillResult) -> Iterator[RenderableType]:

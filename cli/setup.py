@@ -69,21 +69,17 @@ def write_config(config: str | None, *, tenant: str | None, base_url: str | None
     """Write a configuration that loads, or add the library to the one that is there, and say the next steps."""
     path = Path(config or CONFIG_FILE)
     library = _library(tenant or TENANT, base_url or EXAMPLE_URL, api)
-    text = CONFIG.format(data=_toml(data or DATA), library=library)
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        _add(path, tenant, data, library)
-        return _next_steps(path, tenant or TENANT, base_url, api, f"Added '{tenant}' to {path}.")
+        if path.exists():
+            _check_addition(path, tenant, data)
+            what = f"Added '{tenant}' to {path}."
+            _write(path, path.read_bytes().rstrip() + b"\n\n" + library.encode())
+        else:
+            what = f"Wrote {path}."
+            _write(path, CONFIG.format(data=_toml(data or DATA), library=library).encode())
     except OSError as error:
-        raise _not_written(path, error) from None
-    try:
-        load_settings(path)
-    except ConfigurationError:
-        path.unlink()
-        raise
-    return _next_steps(path, tenant or TENANT, base_url, api, f"Wrote {path}.")
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}.") from None
+    return _next_steps(path, tenant or TENANT, base_url, api, what)
 
 
 def _library(tenant: str, base_url: str, api: str) -> str:
@@ -104,8 +100,8 @@ def _library(tenant: str, base_url: str, api: str) -> str:
     )
 
 
-def _add(path: Path, tenant: str | None, data: str | None, library: str) -> None:
-    """Add a library at the end of a configuration that is valid before and after it; what is there stays as it is, comments, too."""
+def _check_addition(path: Path, tenant: str | None, data: str | None) -> None:
+    """Raise for a library that cannot be added to a configuration."""
     if tenant is None:
         raise ConfigurationError(
             f"{path} already exists and was left as it is. To add a library to it: "
@@ -117,27 +113,23 @@ def _add(path: Path, tenant: str | None, data: str | None, library: str) -> None
         )
     if tenant in load_settings(path).tenants:
         raise ConfigurationError(f"{path} already has a library '{tenant}' and was left as it is. Edit it there.")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a configuration that loads, or leave it as it is. It keeps its permissions."""
     real = path.resolve()
     changed = real.with_name(f".{real.name}.{os.getpid()}")
     try:
-        before = real.read_bytes()
-        shutil.copy2(real, changed)  # with its permissions
-        changed.write_bytes(before.rstrip() + b"\n\n" + library.encode())
+        if real.exists():
+            shutil.copy2(real, changed)
+        changed.write_bytes(content)
         load_settings(changed)
         changed.replace(real)
     except ConfigurationError as error:
-        raise ConfigurationError(
-            f"{path} was left as it is: with '{tenant}' at its end it would not be valid. "
-            f"{str(error).replace(str(changed), str(path))}"
-        ) from None
-    except OSError as error:
-        raise _not_written(path, error) from None
+        message = str(error).replace(str(changed), str(path))
+        raise ConfigurationError(f"{path} was left as it is: with this it would not be valid. {message}") from None
     finally:
         changed.unlink(missing_ok=True)
-
-
-def _not_written(path: Path, error: OSError) -> ConfigurationError:
-    return ConfigurationError(f"{path} cannot be written: {error.strerror}.")
 
 
 def _next_steps(path: Path, tenant: str, base_url: str | None, api: str, what: str) -> Answer:

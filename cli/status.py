@@ -34,8 +34,7 @@ def show_status(settings: Settings) -> Answer:
     }
     failed = failed_runs(settings, state.next_run - timedelta(days=1), backed_up)
     outdated = outdated_tenants(settings, now)
-    is_open = any(not run.done_again for run in failed or ()) or bool(outdated)
-    status = max(state.exit_status, ExitStatus.PARTIAL) if is_open else state.exit_status
+    status = max(state.exit_status, ExitStatus.PARTIAL) if failed or outdated else state.exit_status
     runs = None if failed is None else [_run_document(run) for run in failed]
     facts = {"ok": status is ExitStatus.COMPLETE, "scheduler": scheduler, "failed_runs": runs, "outdated": outdated}
     lines = _lines(state, now, failed or [], outdated, scheduler=scheduler)
@@ -67,10 +66,7 @@ def _lines(
         ended = (
             f"{what} failed at {run.ended_at.astimezone(state.next_run.tzinfo):%H:%M} (run {run.run.partition('-')[0]})"
         )
-        if run.done_again:
-            yield f"{ended}, and was done again since."
-        else:
-            yield warning(f"{ended}. `bookferry ui` shows why.")
+        yield warning(f"{ended}. `bookferry ui` shows why.")
     if outdated:
         yield warning(f"{', '.join(outdated)}: changed in bookferry.toml since `bookferry ui` was started. {RESTART}.")
     for plan in state.plans:
@@ -78,7 +74,7 @@ def _lines(
             yield f"Plan {plan.plan} waits for {plan.waits_for}: `bookferry {' '.join(plan.command)}`"
     yield f"Next backup: {state.next_run:%-d %B %Y %H:%M} {state.next_run.tzname()}, {_SCHEDULER[scheduler]}."
     names = [library.tenant for library in state.libraries if library.problems]
-    names += [run.tenant or run.job for run in failed if not run.done_again]
+    names += [run.tenant or run.job for run in failed]
     if bad := [*dict.fromkeys([*names, *outdated])]:
         yield verdict("NEEDS ATTENTION:", f"{', '.join(bad)}.", good=False)
     else:

@@ -5,11 +5,12 @@ The command answers first: Dagster takes longer to import than a small backup. W
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from cli.boundary import after_answer
 from cli.dagster_instance import dagster_folder, dagster_home, one_at_a_time
@@ -20,24 +21,21 @@ from pipelines.service.redaction import redact
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import is_disk_full
 
-if TYPE_CHECKING:
-    from assets_defs.events import Result
 
-
-def tell_dagster(settings: Settings, results: Callable[[], Iterable[Result]], what: str = "") -> None:
-    """Tell Dagster of `results`, which are made after the answer, too.
+def tell_dagster(settings: Settings, results: str, *arguments: Any, what: str = "") -> None:
+    """Tell Dagster of what the function `module:results` of `assets_defs` makes of the arguments. It is called after the answer, too.
 
     `what`: their name, for the line that says why Dagster cannot be told; without it there is none, as after a backup that failed: its
     error is the last line, and often has the same reason.
     """
-    after_answer(partial(_tell, settings, results, what))
+    after_answer(partial(_tell, settings, results, arguments, what))
 
 
-def _tell(settings: Settings, results: Callable[[], Iterable[Result]], what: str) -> None:
+def _tell(settings: Settings, results: str, arguments: Sequence[Any], what: str) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _record(settings, results)
+            _record(settings, results, arguments)
     except KeyboardInterrupt:
         problem = "it was stopped"
     except Exception as error:  # noqa: BLE001  Dagster's instance may be of any version, damaged, or on a full disk
@@ -53,17 +51,19 @@ def _tell(settings: Settings, results: Callable[[], Iterable[Result]], what: str
         plain_console(sys.stderr).print(warning(text))
 
 
-def _record(settings: Settings, results: Callable[[], Iterable[Result]]) -> None:
+def _record(settings: Settings, results: str, arguments: Sequence[Any]) -> None:
     import dagster as dg  # noqa: PLC0415  see the module's docstring
 
     from assets_defs.events import events_of  # noqa: PLC0415
 
+    module, _, function = results.partition(":")
+    made = getattr(importlib.import_module(f"assets_defs.{module}"), function)(*arguments)
     home = dagster_home(settings)
     with stops_delivered():
         with one_at_a_time(home):  # Dagster creates its tables without a lock
             instance = dg.DagsterInstance.from_config(str(home))
         with instance:
-            for event in events_of(results()):
+            for event in events_of(made):
                 instance.report_runless_asset_event(event)
     history = home / "history"
     share_databases(history / "runs.db", history / "runs" / "index.db", home / "schedules" / "schedules.db")

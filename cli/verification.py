@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 from rich.console import RenderableType
@@ -30,9 +28,6 @@ from pipelines.store.maintenance.verification import (
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 
-if TYPE_CHECKING:
-    from assets_defs.events import Result
-
 
 def verify_snapshots(settings: Settings, *, snapshot: str | None, read_data: str) -> Answer:
     """Verify one snapshot, or the newest complete one of every tenant. The status is 6 if anything is not as it was published."""
@@ -45,7 +40,7 @@ def verify_snapshots(settings: Settings, *, snapshot: str | None, read_data: str
             run.ending = None if results[-1].ok else Ending.of_verification(results[-1])
         _save(data, results[-1])
     if snapshot is None or snapshot in settings.tenants:  # of the newest snapshots, whose age Dagster shows
-        tell_dagster(settings, partial(_dagster_results, settings, results), "these verifications")
+        tell_dagster(settings, "verification:verification_results", settings, results, what="these verifications")
     missing = {
         tenant: f"{tenant} has snapshots, but no complete one. Run `bookferry backup {tenant}`."
         for tenant in ([] if snapshot else tenants_without_complete(data))
@@ -56,15 +51,6 @@ def verify_snapshots(settings: Settings, *, snapshot: str | None, read_data: str
     document = {"ok": not problems, "problems": problems, "snapshots": msgspec.to_builtins(results)}
     status = ExitStatus.DIFFERENCES if problems else ExitStatus.COMPLETE
     return Answer(document, _lines(results, list(missing.values())), status)
-
-
-def _dagster_results(settings: Settings, verified: Sequence[SnapshotVerification]) -> Iterator[Result]:
-    """Of each configured library, all its verifications together: an unreadable snapshot is named beside an intact one."""
-    from assets_defs.verification import verification_results  # noqa: PLC0415  with Dagster
-
-    for tenant in settings.tenants:
-        if of_tenant := [result for result in verified if result.tenant == tenant]:
-            yield from verification_results(tenant, of_tenant)
 
 
 def _save(data: DataFolder, result: SnapshotVerification) -> None:

@@ -121,7 +121,7 @@ def test_a_backup_is_good_although_dagster_cannot_be_told(installation: DagsterI
     with installation.bookferry("backup", "old") as backup:
         out, err = backup.communicate()
     assert out.splitlines()[-1].startswith("Complete: 120 publications;")
-    [warning] = [line for line in err.splitlines() if line.startswith("! ")]
+    [warning] = [line for line in err.splitlines() if line.startswith("! Dagster")]
     assert "Dagster could not be told of old/" in warning
     assert "nothing has to be repeated" in warning
     assert "Traceback" not in err
