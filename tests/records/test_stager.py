@@ -7,7 +7,6 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 
 from pipelines.publication_fields import ADDRESSES, IDENTIFIER_FIELDS
 from pipelines.records.batches import StagedBatch
-from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.residue import (
     MAX_KEY_CHARACTERS,
     MAX_RESIDUE_KEYS,
@@ -27,7 +25,6 @@ from pipelines.records.residue import (
 from pipelines.records.stager import Stager
 from pipelines.records.tables.registry import TABLES
 from pipelines.records.values import decode_record, record_ids
-from pipelines.settings.identifier_types import IdentifierSettings
 from tests.records.identifiers.identified import identify
 from tests.records.json_values import SHAPE, Members, anything, has_one_id, meaning, records, text_of
 
@@ -133,23 +130,6 @@ class TestTotal:
         assert residue(row) == ({} if staged_id is not None or sent is None else {"id": sent})
 
     @pytest.mark.parametrize(
-        ("sent", "day"),
-        [
-            ("2020-02-29", date(2020, 2, 29)),
-            ("0001-01-01", date(1, 1, 1)),
-            ("2021-02-29", None),
-            ("7/19/2018", date(2018, 7, 19)),
-            ("2021", None),
-            ("2021-01-01\n", date(2021, 1, 1)),
-            (20210101, None),
-        ],
-    )
-    def test_a_date_is_a_date_or_raw_text(self, sent: object, day: date | None) -> None:
-        """A date is `YYYY-MM-DD` (service.md#publications), or has one reading; the raw column has every text as received (I7)."""
-        row, _ = staged_one({"published_on": sent})
-        assert (row["published_on"], row["published_on_raw"]) == (day, sent if isinstance(sent, str) else str(sent))
-
-    @pytest.mark.parametrize(
         ("sent", "year", "precision"),
         [
             ("2020-02-29", 2020, "day"),
@@ -216,8 +196,6 @@ class TestNothingIsLost:
 class TestIdentifiers:
     """Every value of a text is a row, typed, checked and with its provenance; what the settings describe is read, too (I7)."""
 
-    PMCID = kinds_of({"pmcid": IdentifierSettings(pattern="PMC[1-9][0-9]*", fields=("pmc", "pmcid"))})
-
     @pytest.mark.long
     @given(st.lists(records, max_size=4))
     def test_the_rows_are_what_was_identified(self, values: list[Any]) -> None:
@@ -234,16 +212,6 @@ class TestIdentifiers:
             for identifiers in found
             for identifier in identifiers
         ]
-
-    def test_a_configured_type(self) -> None:
-        """Its fields are identifiers, and no longer residue (service.md#identifiers)."""
-        record = {"id": 1, "doi": None, "pmcid": "PMC1", "pmc": "2", "handle": "x"}
-        staged = Stager("publications", kinds=self.PMCID)([json.dumps(record).encode()], ["0"])
-        assert [tuple(row.values())[1:] for row in rows(staged, "publication_identifiers")] == [
-            (0, "pmcid", "2", "2", "pmc", "invalid", "form"),
-            (1, "pmcid", "PMC1", "PMC1", "pmcid", "valid", None),
-        ]
-        assert staged.residue == {"handle": 1}
 
     def test_a_type_that_an_entry_names_wrongly(self) -> None:
         """The column has what the value is; the entry's own type stays in the residue (I6)."""

@@ -24,7 +24,6 @@ from pipelines.errors import (
     RefusedError,
     SignInError,
     SignInPageError,
-    StorageError,
     TemporaryError,
 )
 from pipelines.service.client import LibraryClient, Waiting, open_client
@@ -211,16 +210,6 @@ def test_both_api_versions_of_a_library_share_one_budget(
         client.get(f"{client.api_url}/publications")
         assert client.requests_per_minute == 7
     assert Budget(LocalState(tmp_path / "state.db"), *settings.budget_of("new")).used() == 1
-
-
-def test_an_unusable_state_file_is_a_storage_error(configured: Callable[[str], Path], tmp_path: Path) -> None:
-    """One message for a missing file, and nothing stays open (a warning fails the test)."""
-    settings = load_settings(configured("https://library.example.org"))
-    with (
-        pytest.raises(StorageError, match=r"state\.db"),
-        open_client(settings, "old", state=LocalState(tmp_path / "no" / "state.db")),
-    ):
-        pass
 
 
 # ---- Ctrl-C -----------------------------------------------------------------------------------------------------------------------------

@@ -1,25 +1,19 @@
-"""The four refresh policies, cell by cell, and two refreshes at the same moment.
+"""The four refresh policies, cell by cell.
 
 | | strict | leeway | until_used | at_once |
 |---|---|---|---|---|
 | old access token after a refresh | works | works | 401 after the first use of the new one | 401 at once |
 | old refresh token used again | the grant ends | works | works until the new access token is used | invalid_grant, new pair lives |
-| two refreshes at once | the winner's tokens end, too | both live | both live | one lives |
 """
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.spec.conftest import Library
 from tests.spec.oauth_client import OAuthClient, registered_client
-
-NAMES = ["strict", "leeway", "until_used", "at_once"]
 
 
 def signed_in(library: Library, policy: str) -> tuple[OAuthClient, dict[str, Any]]:
@@ -67,26 +61,3 @@ def test_the_old_refresh_token_used_again(library: Library, policy: str, renewed
     assert renews(app, new) == new_lives
     if policy == "strict":
         assert not works(app, old)  # the grant has ended
-
-
-@pytest.mark.parametrize("policy", NAMES)
-def test_many_refreshes_at_once(library: Library, policy: str) -> None:
-    """Every response is one of the table, and no token is given twice."""
-    app, old = signed_in(library, policy)
-    answers = at_once(app, old["refresh_token"], 12)
-    given = [answer.json()["refresh_token"] for answer in answers if answer.status_code == 200]
-    assert len(set(given)) == len(given) == (1 if policy in {"strict", "at_once"} else 12)
-    refused = {answer.json()["error"] for answer in answers if answer.status_code != 200}
-    assert refused <= {"invalid_grant"}
-
-
-def at_once(app: OAuthClient, refresh_token: str, count: int) -> list[httpx.Response]:
-    """Sends `count` refreshes with the same token from threads that start together."""
-    gate = threading.Barrier(count)
-
-    def refresh(_: int) -> httpx.Response:
-        gate.wait()
-        return app.refresh(refresh_token)
-
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(refresh, range(count)))

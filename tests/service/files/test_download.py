@@ -98,11 +98,8 @@ class TestGood:
         [request] = server.received
         assert request.headers["accept-encoding"] == "identity"
         assert not {"authorization", "cookie", "if-none-match"} & set(request.headers)
-
-    def test_an_empty_file_is_a_file(self, serve: Serve, clock: ManualClock) -> None:
-        """Its SHA-256 is that of nothing."""
         outcome, written = fetch(clock, serve(in_turn(Answer(b""))).url, size=0)
-        assert (outcome.size, written) == (0, b"")
+        assert (outcome.size, written) == (0, b""), "an empty file is a file"
 
     def test_unchanged(self, serve: Serve, clock: ManualClock) -> None:
         """The request names the ETag that we have; a 304 without it is a failure."""
@@ -156,23 +153,12 @@ class TestTriesAgain:
         server = serve(in_turn(Answer(status=503, headers={"retry-after": "7200"})))
         outcome, _ = fetch(clock, server.url)
         assert (outcome.temporary, len(server.received)) == (True, 1)
-
-    def test_nobody_there(self, clock: ManualClock) -> None:
-        """A name or a port without a server."""
-        outcome, _ = fetch(clock, "http://127.0.0.1:2/f?X-Amz-Signature=abc")
-        assert outcome.temporary
-        assert "abc" not in outcome.problem
+        outcome, _ = fetch(clock, "http://127.0.0.1:2/f?X-Amz-Signature=abc")  # nobody listens
+        assert (outcome.temporary, "abc" in outcome.problem) == (True, False)
 
 
 class TestRefuses:
     """Wrong content is refused, and a permanent failure is not repeated."""
-
-    def test_more_than_declared(self, serve: Serve, clock: ManualClock) -> None:
-        """I13: the download ends at once, however much the storage service would send."""
-        endless = Answer(raw=b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5_000_000)
-        outcome, written = fetch(clock, serve(in_turn(endless)).url, size=1000)
-        assert not outcome.temporary
-        assert len(written) <= 1000
 
     def test_more_than_anybody_needs(self, serve: Serve, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
         """A file without a stated size has a limit all the same."""

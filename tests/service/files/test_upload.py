@@ -90,7 +90,7 @@ class Place:
 
 
 def test_the_form_has_every_field_as_it_was_and_the_file_last(serve: Serve, client_for: ClientFor) -> None:
-    """service.md#upload: every field unchanged, the part `file` last, CRLF, a Content-Length; to the byte."""
+    """service.md#upload: every field unchanged, the part `file` last, CRLF, a Content-Length; the storage sees no sign-in (I2)."""
     place = Place(serve, client_for, STORED)
     assert place.upload(sha256=hashlib.sha256(CONTENT).hexdigest()) == {
         "id": "assets/cache/1.pdf",
@@ -112,15 +112,8 @@ def test_the_form_has_every_field_as_it_was_and_the_file_last(serve: Serve, clie
     assert sent.body == expected
     assert sent.headers["content-length"] == str(len(expected))
     assert sent.method == "POST"
-
-
-def test_the_storage_service_sees_no_sign_in(serve: Serve, client_for: ClientFor) -> None:
-    """I2: the sign-in goes to the tenant's own API only, and the API gets it."""
-    place = Place(serve, client_for, STORED)
-    place.upload()
-    assert "authorization" in place.library.received[0].headers
-    sent = place.storage.received[0].headers
-    assert {"host", "accept", "accept-encoding", "user-agent", "content-type", "content-length"} == set(sent)
+    assert "authorization" in asked.headers
+    assert {"host", "accept", "accept-encoding", "user-agent", "content-type", "content-length"} == set(sent.headers)
 
 
 def test_a_storage_on_the_librarys_own_host_is_charged_and_sees_no_sign_in(serve: Serve, client_for: ClientFor) -> None:
