@@ -227,6 +227,13 @@ def test_a_request_that_was_under_way_is_not_granted_by_the_place_that_was_left(
         budget.close()
 
 
+def test_a_place_that_was_left_has_nothing_to_move(at: At) -> None:
+    fill(open_state(at("local")))
+    move_state(at("local"), "postgres")
+    with pytest.raises(StorageError, match="is not the valid one: it was moved to postgresql://"):
+        move_state(at("local"), "postgres")
+
+
 def test_the_command_says_what_to_write(at: At, shared_place: Place, tmp_path: Path) -> None:
     fill(open_state(at("local")))
     variables = {"TEST_STATE": shared_place.address}

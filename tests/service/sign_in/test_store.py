@@ -126,6 +126,20 @@ def test_the_lease_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
 
 
 @pytest.mark.long
+def test_processes_lose_no_change(store_for: Open) -> None:
+    """Lease, read again, write: two processes that count together miss no number."""
+    count = (
+        "for _ in range(10):\n  with store.leased(SystemClock()) as leased:\n    kept = leased.read()\n"
+        "    leased.write(StoredSignIn(kept.base_url, kept.tenant, ended=str(int(kept.ended or 0) + 1)))\n"
+    )
+    processes = [another_process(store_for, count) for _ in range(2)]
+    for process in processes:
+        with process:
+            assert process.wait(SECONDS) == 0
+    assert store_for().read().ended == "20"
+
+
+@pytest.mark.long
 def test_a_process_killed_while_it_writes_leaves_the_old_or_the_new(store_for: Open) -> None:
     """I3, I5: never half of it."""
     write(store_for(), connection(0))
