@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -23,10 +21,9 @@ from pipelines.records.residue import (
     without_addresses,
 )
 from pipelines.records.stager import Stager
-from pipelines.records.tables.registry import TABLES
 from pipelines.records.values import decode_record, record_ids
 from tests.records.identifiers.identified import identify
-from tests.records.json_values import SHAPE, Members, anything, has_one_id, meaning, records, text_of
+from tests.records.json_values import SHAPE, Members, meaning, records, text_of
 
 
 def stage(payloads: Sequence[str]) -> StagedBatch:
@@ -52,27 +49,6 @@ def residue(row: dict[str, Any]) -> dict[str, Any]:
 
 class TestTotal:
     """No value of any kind stops the staging, and each record is one row (I7)."""
-
-    @pytest.mark.long
-    @given(st.lists(records | anything, max_size=5))
-    def test_one_row_a_record_whatever_it_holds(self, values: list[Any]) -> None:
-        """Every record is one row of publications, with its own hash, and every batch has its table's schema."""
-        payloads = [text_of(value) for value in values]
-        staged = stage(payloads)
-        assert [hashlib.sha256(payload.encode()).hexdigest() for payload in payloads] == [
-            row["sha256"] for row in rows(staged)
-        ]
-        for name, batch in staged.tables.items():
-            batch.validate(full=True)
-            assert batch.schema.equals(TABLES[name].schema, check_metadata=True)
-            for column in TABLES[name].required:
-                assert batch.column(column).null_count == 0
-
-    @given(st.lists((records | anything).filter(has_one_id), max_size=5))
-    def test_the_raw_table_and_publications_agree_on_ids(self, values: list[Any]) -> None:
-        """`record_ids`, which reads as little as possible, finds the ids that the full staging finds."""
-        payloads = [text_of(value) for value in values]
-        assert record_ids([payload.encode() for payload in payloads]) == [row["id"] for row in rows(stage(payloads))]
 
     @pytest.mark.parametrize(
         "payload",
@@ -220,39 +196,6 @@ class TestIdentifiers:
         assert [row["type"] for row in rows(staged, "publication_identifiers")] == ["doi", "doi", ""]
         [row] = rows(staged)
         assert residue(row) == {"identifiers[0].type": "isbn", "identifiers[1].type": "DOI"}
-
-
-class TestSecrets:
-    """Addresses of files are signed: anybody who has one may fetch the file (I10)."""
-
-    def test_no_address_leaves_the_payload(self) -> None:
-        """Addresses of covers and assets are ignored by name: in no table, not even in the residue."""
-        signed = "https://storage.example/f?X-Amz-Signature=abc"
-        file = {"id": "f", "url": signed, "thumb_url": signed, "preview_url": signed}
-        asset = {**file, "id": 2, "file": {**file, "metadata": {"size": 1}}}
-        _, staged = staged_one({"id": 1, "cover": {**file, "storage": "store"}, "assets": [asset]})
-        assert not any(signed in json.dumps(rows(staged, name), default=str) for name in staged.tables)
-        assert staged.residue == {}
-
-
-class TestBatches:
-    """The size of batches changes the speed, never the content."""
-
-    @pytest.mark.long
-    @given(st.lists(records, min_size=1, max_size=6))
-    def test_in_one_batch_or_one_by_one(self, values: list[Any]) -> None:
-        """An irregular record does not change the staging of another one."""
-        assert_same_in_pieces([text_of(value) for value in values], 1)
-
-
-def assert_same_in_pieces(payloads: list[str], size: int) -> None:
-    whole = stage(payloads)
-    pieces = [stage(payloads[start : start + size]) for start in range(0, len(payloads), size)]
-    for name, batch in whole.tables.items():
-        assert pa.Table.from_batches([batch]).equals(
-            pa.Table.from_batches([piece.tables[name] for piece in pieces]).combine_chunks()
-        )
-    assert whole.residue == sum((piece.residue for piece in pieces), Counter())
 
 
 def assert_kept(record: dict[str, Any], row: dict[str, Any], staged: StagedBatch) -> None:
