@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_docs import anchors
+
 ROOT = Path(__file__).parents[1]
 TEXTS = (".py", ".md", ".sql", ".html", ".toml", ".yaml", ".yml", ".js", ".css", ".ipynb")
 
@@ -37,18 +39,12 @@ def cited(pattern: str, *, within: tuple[str, ...] = ()) -> list[tuple[str, str]
     ]
 
 
-def anchors(document: str) -> set[str]:
-    """The anchors of a document's headings, as Markdown viewers make them."""
-    headings = re.findall(r"^#+ (.+)$", files()[document], re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
 @pytest.mark.long
 def test_each_fact_of_the_service_that_is_cited_stands_in_its_document() -> None:
     """`service.md#lists` is a heading of docs/service.md."""
     citations = cited(r"service\.md#([\w-]+)")
     assert len(citations) > 100
-    assert [one for one in citations if one[1] not in anchors("docs/service.md")] == []
+    assert [one for one in citations if one[1] not in anchors(ROOT / "docs" / "service.md")] == []
 
 
 @pytest.mark.long

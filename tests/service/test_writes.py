@@ -113,12 +113,38 @@ def test_a_post_is_repeated_after_429(serve: Serve, client_for: ClientFor, clock
     assert [one.body for one in server.received] == [server.received[0].body] * 2
 
 
-def test_a_post_that_is_unclear_after_a_429_is_unclear(serve: Serve, client_for: ClientFor) -> None:
-    """Only the last try counts: the one before had no effect."""
-    server = serve(in_turn(Answer(ERROR, status=429), Answer(ERROR, status=502)))
-    with pytest.raises(UnclearError, match="502"):
-        client_for(server.url).write("POST", "publications", BODY)
-    assert len(server.received) == 2
+GONE, THROTTLED = Answer(ERROR, status=404), Answer(ERROR, status=429)
+REPEATED: dict[str, tuple[str, list[Answer | Exception], str]] = {
+    **{
+        f"a {method} is repeated": (
+            method,
+            [Answer(ERROR, status=500), ConnectionError(), Answer(b'{"id"', status=200), Answer(b"", status=200)],
+            "",
+        )
+        for method in ("PATCH", "DELETE")
+    },
+    "a DELETE that finds nothing any more has succeeded": ("DELETE", [Answer(ERROR, status=503), GONE], ""),
+    "also after a connection that broke": ("DELETE", [ConnectionError(), GONE], ""),
+    "a DELETE of a missing record is refused": ("DELETE", [GONE], "404"),
+    "no request of ours can have removed it": ("DELETE", [THROTTLED, GONE], "404"),
+    "a record that is gone was not changed": ("PATCH", [Answer(ERROR, status=503), GONE], "404"),
+    "the try before a 429 had no effect": ("POST", [THROTTLED, Answer(ERROR, status=502)], "502"),
+}
+"""The method, the responses in turn, and the status of the error in the end."""
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_what_is_repeated_and_how_it_ends(serve: Serve, client_for: ClientFor, name: str) -> None:
+    """I8: PATCH and DELETE may be repeated; an empty response is a success, and so is a 404 to a DELETE that was repeated."""
+    method, answers, error = REPEATED[name]
+    server = serve(in_turn(*answers))
+    client = client_for(server.url)
+    if error:
+        with pytest.raises(UnclearError if method == "POST" else RefusedError, match=error):
+            client.write(method, "publications/17", BODY)
+    else:
+        assert client.write(method, "publications/17", BODY) is None
+    assert len(server.received) == len(answers)
 
 
 def test_a_post_that_never_left_says_that_it_had_no_effect(client_for: ClientFor) -> None:
@@ -155,39 +181,6 @@ def test_a_refused_write_tells_status_and_words_of_the_service(
         details = (caught.value.status, caught.value.code, caught.value.detail)
         assert details == (status, "Unprocessable", "categories: a string")
     assert "confidential" not in str(caught.value)
-
-
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_repeatable_writes_are_repeated(serve: Serve, client_for: ClientFor, method: str) -> None:
-    """I8: PATCH and DELETE may be repeated; an empty response is a success."""
-    faults = [Answer(ERROR, status=500), ConnectionError(), Answer(b'{"id"', status=200)]
-    server = serve(in_turn(*faults, Answer(b"", status=200)))
-    assert client_for(server.url).write(method, "publications/17", BODY) is None
-    assert len(server.received) == 4
-
-
-@pytest.mark.parametrize("fault", [Answer(ERROR, status=503), ConnectionError()], ids=["503", "reset"])
-def test_a_delete_that_finds_nothing_any_more_has_succeeded(
-    serve: Serve, client_for: ClientFor, fault: Answer | Exception
-) -> None:
-    """I8: a DELETE whose repetition gets a 404 has succeeded."""
-    server = serve(in_turn(fault, Answer(ERROR, status=404)))
-    assert client_for(server.url).write("DELETE", "publications/17") is None
-
-
-@pytest.mark.parametrize("before", [[], [Answer(ERROR, status=429)]], ids=["at once", "after a 429"])
-def test_a_delete_of_a_missing_record_is_refused(serve: Serve, client_for: ClientFor, before: list[Answer]) -> None:
-    """A 404 to the first DELETE is a refusal: no request of ours can have removed the record."""
-    server = serve(in_turn(*before, Answer(ERROR, status=404)))
-    with pytest.raises(RefusedError, match="404"):
-        client_for(server.url).write("DELETE", "publications/17")
-
-
-def test_a_patch_that_finds_nothing_on_a_repeat_is_refused(serve: Serve, client_for: ClientFor) -> None:
-    """A record that is gone was not changed."""
-    server = serve(in_turn(Answer(ERROR, status=503), Answer(ERROR, status=404)))
-    with pytest.raises(RefusedError, match="404"):
-        client_for(server.url).write("PATCH", "publications/17", BODY)
 
 
 @pytest.mark.parametrize("status", [404, 422, 500])
