@@ -33,7 +33,6 @@ from pipelines.migration.apply.unclear_creates import UnclearCreates
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, TARGET, Plan
 from pipelines.migration.model.plan_findings import add_lacking
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
@@ -255,13 +254,7 @@ class Migration:
             _raw, now = self._read_target(
                 plan, client, folder, run, plan.facts.written_other_resources, ids.merged_before
             )
-            begun = {
-                (entry.resource, entry.source_id)
-                for entry in journal.of_plan(plan.name)
-                if entry.state != WriteState.UNDONE
-            }
-            description = self._description_now(plan, client)
-            check_fresh(plan, now, folder, ids, journal=journal, begun=begun, description=description)
+            check_fresh(plan, journal, now, folder, self._description_now(plan, client))
 
     def _description_now(self, plan: Plan, client: LibraryClient) -> Description | None:
         """The target's description as it is now, where the plan has one."""

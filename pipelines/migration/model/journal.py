@@ -265,11 +265,15 @@ class Journal:
             ),
         )
 
-    def created_records(self, resource: str) -> Iterator[tuple[int, int | None]]:
-        """Yield the records of the target that plans of any source created, and the assets that they attached: record, asset."""
+    def created_records(self, resource: str) -> Iterator[tuple[int | None, int, int | None]]:
+        """Yield the records of the target that plans of any source created, and the assets that they attached.
+
+        Record of this source, or none of another one; record of the target; asset.
+        """
         return self._store.stream(
-            "SELECT target_id, asset_id FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind IN (?, ?)",
-            (self._pair[1], resource, WriteState.DONE, WriteKind.CREATE, WriteKind.ASSET),
+            "SELECT CASE WHEN source = ? THEN source_id END, target_id, asset_id FROM migration_writes "
+            "WHERE target = ? AND resource = ? AND state = ? AND kind IN (?, ?)",
+            (*self._pair, resource, WriteState.DONE, WriteKind.CREATE, WriteKind.ASSET),
         )
 
     def ids_with_new_files(self) -> list[int]:

@@ -7,7 +7,7 @@ source, with everything that decides what happens to them; the rule itself is `f
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
@@ -92,11 +92,10 @@ _OUTCOMES = """
     LEFT JOIN twins AS o ON o.source_id = p.id
     LEFT JOIN contents AS c ON c.publication_id = p.id
     LEFT JOIN (
-        SELECT source_id, list({{'kind': kind, 'part': part, 'state': state, 'asset_id': asset_id, 'message': message}} ORDER BY number)
+        SELECT source_id, list({'kind': kind, 'part': part, 'state': state, 'asset_id': asset_id, 'message': message} ORDER BY number)
             AS written
         FROM written_files GROUP BY source_id
     ) AS f ON f.source_id = p.id
-    {among}
 """
 
 
@@ -203,28 +202,21 @@ class Comparison:
         self._target = target
         self._find_target = find_target
 
-    def matches(self, among: Iterable[int] | None = None) -> Iterator[Match]:
-        """Yield each record of the source, or those of these ids, in the order of the source; `SLICE` are in memory."""
-        condition = ""
-        if among is not None:
-            create_table(self.database, _AMONG, ((number,) for number in among))
-            condition = "SEMI JOIN among ON among.id = p.id"
-        joined = self.database.cursor().sql(_OUTCOMES.format(among=condition)).to_arrow_reader(SLICE)
+    def matches(self) -> Iterator[Match]:
+        """Yield each record of the source, in its order; `SLICE` are in memory."""
+        joined = self.database.cursor().sql(_OUTCOMES).to_arrow_reader(SLICE)
         outcomes = (
             row
             for batch in in_places(joined, self._source.folder)
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
         )
-        records, decode, decode_target = (
-            enumerate(self._source.rows("id", "files", "form")),
-            self._source.decode,
-            self._target.decode,
-        )
+        records = self._source.rows("id", "files", "form")
+        decode, decode_target = self._source.decode, self._target.decode
         for (
-            place, target_id, matched_by, target, in_target, wanted, held, reason, candidates, decision, decided_id, twins, contents,
+            _place, target_id, matched_by, target, in_target, wanted, held, reason, candidates, decision, decided_id, twins, contents,
             written,
         ) in outcomes:  # fmt: skip
-            source_id, described, text = next(record for number, record in records if number == place)
+            source_id, described, text = next(records)
             yield Match(
                 source_id=source_id,
                 source=mapped(self._resource, decode(text), self._find_target),
@@ -240,18 +232,6 @@ class Comparison:
                 decided_id=decided_id,
                 files=SidesFiles(described, in_target, contents or [], [WrittenFile(**file) for file in written or ()]),
             )
-
-    def have_one_name(self, ids: Sequence[int]) -> bool:
-        """Whether all of these records are in the target, under one name."""
-        counts = (
-            self.database.cursor()
-            .execute(
-                "SELECT count(DISTINCT id), count(DISTINCT value) FROM target_keys WHERE stage = 'folded' AND id IN (SELECT unnest(?))",
-                [ids],
-            )
-            .fetchone()
-        )
-        return counts == (len(ids), 1)
 
 
 SLICE = 20_000
@@ -279,9 +259,6 @@ def in_places(batches: Iterable[pa.RecordBatch], folder: Path) -> Iterator[pa.Re
 
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
-
-_AMONG = scratch_table("among", {"id": _NUMBER})
-"""Some records of the source."""
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from pipelines.migration.model.comparable import STEP
-from pipelines.migration.model.comparison_database import append_rows, scratch_table
+from pipelines.migration.model.comparison_database import append_rows, create_table, scratch_table
 from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.reasons import DIFFERING
 from pipelines.migration.model.resource_types import PUBLICATIONS, WRITING_ORDER
@@ -57,6 +57,7 @@ class Discrepancies:
 
     def __init__(self, database: DuckDBPyConnection) -> None:
         self.database = database
+        create_table(database, FINDINGS)
         self._writer = database.cursor()  # the other one may be reading
         self._unwritten: list[Row] = []
         self._lock = threading.Lock()

@@ -20,9 +20,10 @@ from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.plan_findings import findings_of
 from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING, UNREAD, Kind
 from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.target_comparison import target_comparison
 from pipelines.migration.model.target_reading import TargetNow
 from pipelines.migration.verify.discrepancies import Discrepancies
-from pipelines.migration.verify.records import compare_with_target
+from pipelines.migration.verify.records import check_records
 from pipelines.migration.verify.verdict import STEP, FileFindings, MigrationVerification
 from pipelines.report.tables import write_lines
 from pipelines.service.client import LibraryClient
@@ -47,7 +48,9 @@ def verify(
     `now`: resource → its records. `check_contents` adds the differences in the bytes of files, and returns how many files it compared.
     """
     facts, name = plan.facts, plan.free_name(STEP, at)
-    with compare_with_target(plan, now, workdir, journal) as (discrepancies, records):
+    with target_comparison(plan, journal, now, workdir) as comparison:
+        discrepancies = Discrepancies(comparison.database)
+        records, files = check_records(comparison, discrepancies)
         contents = check_contents(discrepancies) if check_contents is not None else None
         # a file may have been attached by a person since, so those that are lacking are looked up
         discrepancies.add(
@@ -69,10 +72,10 @@ def verify(
         tool=f"bookferry {VERSION}",
         verified_at=at.isoformat(timespec="seconds"),
         equal=not counts.total(),
-        compared=records.records,
+        compared=records,
         **{code: counts[code, False] + counts[code, True] for code in _OF_RECORDS},
         files=FileFindings(**{code: counts[code, True] for code in (*_OF_RECORDS, UNREAD)}),
-        files_checked=records.files,
+        files_checked=files,
         contents=contents,
         conflicts=facts.count(Action.CONFLICT),
         quarantined=facts.count(Action.QUARANTINED) + facts.unfit,

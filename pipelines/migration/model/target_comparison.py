@@ -1,0 +1,197 @@
+"""Compares the records of a plan with a later reading of the target, whichever resource they are: before an apply, and to verify it.
+
+Where each record should be, and what the target has besides, is found in a database, table against table. The fields of the records that
+are there are then compared one by one, while plan and target are read in the order of the plan (I11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
+from pipelines.migration.model.comparable import STEP, Form, digest
+from pipelines.migration.model.comparison_database import comparison_database, create_table, scratch_table
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import WriteKind, WriteState
+from pipelines.migration.model.plan import SOURCE, TARGET, Plan, PlanRow
+from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.model.target_reading import TargetNow
+from pipelines.report.rendering import NOT_SHOWN
+from pipelines.store.parquet import literal
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_TEXT, _NUMBER = pa.string(), pa.int64()
+_NUMBERS = frozenset({"number", "source_id", "target_id", "asset_id"})
+_ENTRY = ("number", "resource", "source_id", "kind", "part", "state", "target_id", "asset_id", "held", "message")
+ENTRIES = scratch_table("entries", {name: _NUMBER if name in _NUMBERS else _TEXT for name in _ENTRY})
+"""The journal entries of a plan."""
+
+WRITTEN_IDS = scratch_table("written_ids", dict.fromkeys(("source_id", "target_id", "asset_id"), _NUMBER))
+"""The records that any plan created in the target, and the files that it attached to them; the first column of plans of this source."""
+
+_PLANNED = ("source_id", "target_id", "action", "title", "files")
+PLANNED = scratch_table(
+    "planned", {"place": _NUMBER, **{name: _NUMBER if name in _NUMBERS else _TEXT for name in _PLANNED}}
+)
+"""The rows of a plan of records that should be in the target, in their order; without anything of persons but their ids."""
+
+_CHECKED = """
+    CREATE OR REPLACE TABLE checked AS
+    SELECT c.*, t.id IS NOT NULL AS is_there
+    FROM (
+        SELECT
+            p.place, p.source_id, p.action, p.title, e.kind, e.state, e.message, e.held, b.source_id IS NOT NULL AS is_begun,
+            CASE
+                WHEN p.action <> '{create}' THEN p.target_id
+                WHEN e.state = '{done}' THEN e.target_id
+            END AS target_id
+        FROM planned AS p
+        LEFT JOIN entries AS e ON e.resource = '{resource}' AND e.source_id = p.source_id AND list_contains({kinds}, e.kind)
+        LEFT JOIN (SELECT DISTINCT source_id FROM entries WHERE resource = '{resource}' AND state <> '{undone}') AS b
+            ON b.source_id = p.source_id
+        QUALIFY row_number() OVER (PARTITION BY p.source_id ORDER BY (e.state = '{done}')::INTEGER DESC NULLS LAST, e.number DESC) = 1
+    ) AS c
+    LEFT JOIN target AS t ON t.id = c.target_id
+"""
+"""Where each record should be, and what the journal says of its write."""
+
+_KINDS = f"""CASE p.action
+    WHEN '{Action.CREATE}' THEN ['{WriteKind.CREATE}', '{WriteKind.ADOPT}']
+    WHEN '{Action.MERGE}' THEN ['{WriteKind.MERGE}'] ELSE ['{WriteKind.PATCH}'] END"""
+
+_DUPLICATES = """
+    CREATE OR REPLACE TABLE unaccounted AS
+    SELECT k.id, k.stage, k.type, k.value, CASE k.stage {ranks} END AS rank
+    FROM target_keys AS k
+    ANTI JOIN before AS b ON b.id = k.id
+    ANTI JOIN written_ids AS w ON w.target_id = k.id
+    ANTI JOIN checked AS c ON c.target_id = k.id
+    WHERE rank IS NOT NULL;
+
+    CREATE OR REPLACE TABLE duplicates AS
+    SELECT n.id, s.id AS source_id, c.is_there, c.target_id, c.title, CASE n.stage
+        WHEN 'identifier' THEN 'by its ' || n.type || ' ' || n.value
+        WHEN 'content' THEN 'by its whole content'
+        WHEN 'fingerprint' THEN 'by title, year and first author'
+        ELSE 'by its name' END AS evidence
+    FROM unaccounted AS n
+    JOIN source_keys AS s ON s.stage = n.stage AND s.type = n.type AND s.value = n.value
+    JOIN checked AS c ON c.source_id = s.id
+    QUALIFY row_number() OVER (PARTITION BY n.id ORDER BY c.is_there, n.rank, s.id, n.value) = 1
+"""
+"""New records of the target that no plan created and that equal one of the plan."""
+
+_APPEARED = f"""
+    SELECT source_id, list(DISTINCT id ORDER BY id)
+    FROM (
+        SELECT source_id, id FROM duplicates
+        UNION ALL
+        SELECT w.source_id, t.id FROM written_ids AS w JOIN target AS t ON t.id = w.target_id
+    )
+    SEMI JOIN (FROM checked WHERE action = '{Action.CREATE}' AND NOT is_begun) AS pending USING (source_id)
+    GROUP BY ALL
+    ORDER BY source_id
+"""  # noqa: S608  our own words
+
+
+class Located(NamedTuple):
+    """A row of a plan with its record in the target as it is now, and what the journal says of its write."""
+
+    row: PlanRow
+    form: Form | None
+    """None where the target does not have it."""
+    target_id: int | None
+    kind: str | None
+    state: str | None
+    message: str | None
+    held: dict[str, str | None]
+
+
+class TargetComparison:
+    """A plan and the target as it is `now`, in a database that has the tables of one resource after the other."""
+
+    def __init__(
+        self, plan: Plan, journal: Journal, now: Mapping[str, TargetNow], database: DuckDBPyConnection
+    ) -> None:
+        self.plan = plan
+        self.now = now
+        self.database = database
+        self._journal = journal
+        create_table(database, ENTRIES, journal.columns_of_plan(plan.name, _ENTRY))
+
+    def locate(self, resource: str) -> None:
+        """Make the tables of a resource."""
+        plan, now, database = self.plan, self.now[resource], self.database
+        sides = {"source": plan.side(SOURCE, resource), "before": plan.side(TARGET, resource), "target": now.side}
+        for view in (view for name, side in sides.items() for view in side.views(name)):
+            database.execute(view)
+        rows = enumerate(plan.columns(resource, _PLANNED, *PRESENT_ACTIONS))
+        shown = 3 if now.type.personal else None
+        planned = ((place, *row) if shown is None else (place, *row[:shown], NOT_SHOWN, None) for place, row in rows)
+        create_table(database, PLANNED, planned)
+        create_table(database, WRITTEN_IDS, self._journal.created_records(resource))
+        words = {"create": Action.CREATE, "done": WriteState.DONE, "undone": WriteState.UNDONE}
+        database.execute(_CHECKED.format(resource=resource, kinds=_KINDS, **words))
+        stages = enumerate(now.type.stages)
+        ranks = " ".join(f"WHEN {literal(stage.name)} THEN {place}" for place, stage in stages)
+        database.execute(_DUPLICATES.format(ranks=ranks))
+
+    def appeared(self) -> list[tuple[int, list[int]]]:
+        """The records that are still to be created and that the target seems to have now: in the source, and in the target."""
+        return self.database.execute(_APPEARED).fetchall()
+
+    def located(self, resource: str, condition: str = "true") -> Iterator[Located]:
+        """Yield the rows of a resource, those of which `checked` fulfils a condition, in their order."""
+        rows, decode = enumerate(self.plan.rows(*PRESENT_ACTIONS, resources=[resource])), self.now[resource].side.decode
+        query = (
+            f"SELECT c.*, t.form FROM (FROM checked WHERE {condition}) AS c LEFT JOIN target AS t ON t.id = c.target_id "  # noqa: S608
+            "ORDER BY c.place"
+        )
+        for batch in self.database.cursor().sql(query).to_arrow_reader(STEP):
+            for entry in batch.to_pylist():
+                row = next(row for place, row in rows if place == entry["place"])
+                form = None if entry["form"] is None else decode(entry["form"])
+                held = msgspec.json.decode(entry["held"]) if entry["held"] else {}
+                yield Located(row, form, entry["target_id"], entry["kind"], entry["state"], entry["message"], held)
+
+    def reference(self, row: PlanRow, name: str) -> Any:
+        """The value of a reference to records that did not exist when the plan was made."""
+        reference = row.references[name]
+        pairs = zip(reference.source_ids, reference.target_ids, strict=True)
+        ids = [
+            planned or self._journal.target_id_of(reference.resource, source_id) or 0 for source_id, planned in pairs
+        ]
+        return reference.value(name, self.now[row.resource].type, ids)
+
+    def differing(self, located: Located, compared: Mapping[str, str]) -> dict[str, str | None]:
+        """Each field that differs from the plan, with the digest that it should have. `compared`: the record as it is."""
+        row, resource_type = located.row, self.now[located.row.resource].type
+        expected = row.expected
+        if located.kind == WriteKind.MERGE:  # which may have added to its fields
+            expected = located.held
+        expected = expected | {
+            name: resource_type.digest_of(name, self.reference(row, name)) for name in row.references
+        }
+        return {name: value for name, value in expected.items() if digest(compared.get(name)) != value}
+
+
+def value_before(row: PlanRow, resource_type: ResourceType) -> dict[str, str | None]:
+    """Field → what the target had when the plan was made, in compared form, of what the plan changes or cannot change."""
+    return {**resource_type.compared_record(row.before)} | {name: kept for name, (_sent, kept) in row.kept.items()}
+
+
+@contextmanager
+def target_comparison(
+    plan: Plan, journal: Journal, now: Mapping[str, TargetNow], workdir: Path
+) -> Iterator[TargetComparison]:
+    """A comparison whose database is in `workdir`, for the length of the block."""
+    with comparison_database(workdir, {}) as database:
+        yield TargetComparison(plan, journal, now, database)
