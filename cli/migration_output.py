@@ -143,7 +143,7 @@ def applied_lines(plan: Plan, applied: ApplyResult, *, verified: bool = False) -
     """What was written; the verdict is the last line. `verified`: whether the result of a verification follows."""
     yield from findings_lines(applied.findings)
     losses = losses_of(plan, applied.lacking)
-    written = ("created", "adopted", "merged", "linked", "patched", "unchanged", "files_uploaded")
+    written = ("created", "merged", "linked", "patched", "unchanged", "files_uploaded")
     nothing = "nothing known to be written" if applied.failed else "nothing written"
     what = f"{_numbers(applied, *written) or nothing}; {counted(applied.requests, 'request')}"
     for more in (_numbers(applied, "failed", "quarantined"), in_short(losses)):
@@ -156,6 +156,9 @@ def applied_lines(plan: Plan, applied: ApplyResult, *, verified: bool = False) -
     if applied.complete:
         proposed = "" if verified else f" Next: {command_line('migrate', 'verify', plan.name)}"
         yield verdict("Complete as planned:" if losses else "Complete:", f"{what}.{proposed}", good=not losses)
+    elif applied.appeared:
+        made = f"the target has {applied.appeared:,} of them by now, which the plan creates"
+        yield verdict("PARTIAL:", f"{what}{rest}: {made}. Make a new plan: it takes them.", good=False)
     elif is_unsent or (applied.undecided and not applied.left):
         remedy = f"Decide in {plan.path(HTML)}, and make a new plan."
         if is_unsent:
@@ -221,8 +224,6 @@ def status_lines(plan: Plan, status: PlanStatus) -> Iterator[RenderableType]:
     ]
     if rows:
         yield ReadableTable(("", "done", "planned"), rows, right=("done", "planned"))
-    if status.adopted:
-        yield f"{counted(status.adopted, 'record')} of the created ones, the service made itself; adopted."
     yield from findings_lines(status.findings)
     if (proof := status.verification) is not None:
         since = ", before this plan last changed something" if _is_older(proof.verified_at, status.last_change) else ""

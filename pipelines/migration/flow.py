@@ -15,9 +15,8 @@ from typing import Self
 from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError
 from pipelines.file_access import make_folder
-from pipelines.migration.apply.authorities.adoption import adopting
-from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.late_effects import check_undo_ended, wait_for_unanswered
+from pipelines.migration.apply.merges import Merges
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.run import (
     EVERYTHING,
@@ -36,7 +35,8 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, TARGET, Plan
 from pipelines.migration.model.plan_findings import add_lacking
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
-from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS
+from pipelines.migration.model.target_comparison import target_comparison
 from pipelines.migration.model.target_reading import TargetListing, TargetNow, reading_name
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
 from pipelines.migration.plan.comparison import Merged, read_now
@@ -210,7 +210,6 @@ class Migration:
             check_undo_ended(plan, journal)
 
             types = self.session.types_of(plan)
-            read_listing = partial(self._listed, plan, client, "adopt")
             run = ApplyRun(
                 plan,
                 journal,
@@ -221,7 +220,7 @@ class Migration:
                 limits=limits,
                 selection=selection,
                 on_progress=self._on_progress,
-                writing=lambda resource: adopting(plan, journal, writer, read_listing, types[resource]),
+                appeared=partial(self._appeared, plan, client, journal),
             )
             self.applied = result = run.result
             if run.has_work():
@@ -251,10 +250,18 @@ class Migration:
         """Read the target again, and raise `StopError` where the plan does not fit any more."""
         run = f"apply-{self.session.clock.now():%Y%m%dT%H%M%S}"
         with workdir(plan) as folder, TargetIds(plan.folder, same_library=plan.facts.same_library) as ids:
-            _raw, now = self._read_target(
-                plan, client, folder, run, plan.facts.written_other_resources, ids.merged_before
-            )
+            resources = (PUBLICATIONS, *plan.facts.written_other_resources)
+            now = self._read_target(plan, client, folder, run, resources, ids.merged_before)
             check_fresh(plan, journal, now, folder, self._description_now(plan, client))
+
+    def _appeared(self, plan: Plan, client: LibraryClient, journal: Journal) -> set[int]:
+        """The authorities of the source that the plan creates and the target has by now: a service may make some of authors."""
+        run = f"appeared-{self.session.clock.now():%Y%m%dT%H%M%S}"
+        with workdir(plan) as folder:
+            now = self._read_target(plan, client, folder, run, [AUTHORITIES])
+            with target_comparison(plan, journal, now, folder) as comparison:
+                comparison.locate(AUTHORITIES)
+                return {source_id for source_id, _ids in comparison.appeared()}
 
     def _description_now(self, plan: Plan, client: LibraryClient) -> Description | None:
         """The target's description as it is now, where the plan has one."""
@@ -269,23 +276,20 @@ class Migration:
         client: LibraryClient,
         folder: Path,
         run: str,
-        resources: Iterable[str] = (),
+        resources: Iterable[str],
         merged_before: Callable[[str], Merged] = lambda _: {},
-    ) -> tuple[Path, dict[str, TargetNow]]:
-        """Read the publications of the target again, and these resources; returns the raw table of the first, and the comparable forms.
+    ) -> dict[str, TargetNow]:
+        """Read these resources of the target again.
 
         `merged_before`: records of the target that the plan merges into others before it writes a resource.
         """
         target, types = plan.facts.target.tenant, self.session.types_of(plan)
-        listed = {
-            resource: self.session.reader.read(target, client, folder, run, resource)
-            for resource in dict.fromkeys((PUBLICATIONS, *resources))
-        }
+        listed = {resource: self.session.reader.read(target, client, folder, run, resource) for resource in resources}
         now = {}
         for resource, listing in listed.items():
             side = replace(plan.side(TARGET, resource), folder=folder / "target")
             now[resource] = read_now(side, listing, types[resource], merged_before(resource))
-        return listed[PUBLICATIONS].path, now
+        return now
 
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient, limits: Limits = LIMITS) -> Iterator[Writer]:
@@ -335,8 +339,8 @@ class Migration:
         with self.session.at_target(plan) as (journal, client), workdir(plan) as folder:
             wait_for_unanswered(journal, client)
             run = reading_name("verify", plan, journal)
-            raw, now = self._read_target(plan, client, folder, run, plan.facts.resources)
-            base_url = self.settings.tenant(target).base_url
+            now = self._read_target(plan, client, folder, run, plan.facts.resources)
+            base_url, raw = self.settings.tenant(target).base_url, now[PUBLICATIONS].raw
             check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
             at = self.session.clock.now()
             verification = verify(plan, journal, now, folder, at=at, client=client, check_contents=check_contents)
@@ -374,8 +378,9 @@ class Migration:
                     run.run()
                 else:
                     with workdir(plan) as folder:
-                        name, resources = reading_name("undo", plan, journal), plan.facts.written_other_resources
-                        _raw, now = self._read_target(plan, client, folder, name, resources)
+                        name = reading_name("undo", plan, journal)
+                        resources = (PUBLICATIONS, *plan.facts.written_other_resources)
+                        now = self._read_target(plan, client, folder, name, resources)
                         run.dry_run(now)
             finally:
                 result.requests = client.requests

@@ -105,8 +105,7 @@ class References:
         return ids
 
     def _is_untried(self, resource: str, source_id: int) -> bool:
-        writes = self._journal.writes(self._plan, resource, source_id)
-        return (WriteKind.CREATE, "") not in writes and (WriteKind.ADOPT, "") not in writes
+        return (WriteKind.CREATE, "") not in self._journal.writes(self._plan, resource, source_id)
 
     def without_missing(self, row: PlanRow, refusal: RefusedError, problems: list[str]) -> PlanRow | None:
         """Returns a row without the references that the target certainly lacks; None where none is certainly the reason, or it needs them.

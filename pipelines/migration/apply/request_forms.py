@@ -44,7 +44,7 @@ class Operation(StrEnum):
 
 KINDS = {
     Operation.CREATE: (WriteKind.CREATE,),
-    Operation.CHANGE: (WriteKind.PATCH, WriteKind.LINK, WriteKind.ADOPT),
+    Operation.CHANGE: (WriteKind.PATCH, WriteKind.LINK),
     Operation.MERGE: (WriteKind.MERGE,),
 }
 """Operation → the kinds of its entries in the journal."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal_entries import WriteKind
@@ -21,17 +20,8 @@ class LeftRowError(Exception):
     """Whether it waits for a row outside of the selection."""
 
 
-class Adopted(NamedTuple):
-    """A record that the service made itself and a row adopts: the row as a change of it, and what that leaves out."""
-
-    row: PlanRow
-    left_out: list[str]
-
-
 def is_written(row: PlanRow, done: AbstractSet[tuple[WriteKind, str]]) -> bool:
     """Whether a row is written, apart from its links. `done`: kind and part of its writes that are done."""
-    if row.action == Action.CREATE and (WriteKind.ADOPT, "") in done:
-        return True
     if row.action == Action.MERGE:
         return {(WriteKind.MERGE, str(number)) for number in row.candidates} <= done
     writes = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
@@ -55,8 +45,6 @@ class RowResult:
     row: PlanRow
     links: bool = False
     """Whether only its links are written (references.py), after the record itself."""
-    adopts: bool = False
-    """Whether a record that the service made itself is taken for that of the row."""
     done: Counter[str] = field(default_factory=Counter)
     """What is done, by the names of the counts of the run's result."""
     problems: list[str] = field(default_factory=list)
@@ -78,7 +66,7 @@ class RowResult:
     @property
     def change(self) -> WriteKind:
         """The kind of a change of the record."""
-        return WriteKind.LINK if self.links else WriteKind.ADOPT if self.adopts else WriteKind.PATCH
+        return WriteKind.LINK if self.links else WriteKind.PATCH
 
     @property
     def left_out(self) -> list[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import attrgetter
@@ -14,8 +13,8 @@ import msgspec
 from pipelines.backup.read import Progress
 from pipelines.errors import SafetyLimitError
 from pipelines.inventory import plural
-from pipelines.migration.apply.authorities.merges import Merges
 from pipelines.migration.apply.executor import FEW, Executor
+from pipelines.migration.apply.merges import Merges
 from pipelines.migration.apply.references import own_references
 from pipelines.migration.apply.row_result import RowResult, is_written
 from pipelines.migration.apply.unclear_creates import UnclearCreates
@@ -28,6 +27,7 @@ from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import Plan, PlanRow
+from pipelines.migration.model.resource_types import AUTHORITIES, may_appear
 from pipelines.service.client import LibraryClient
 
 
@@ -61,8 +61,8 @@ class ApplyResult(StepResult, kw_only=True):
     patched: int = 0
     linked: int = 0
     """Records whose references to records that were created after them are set."""
-    adopted: int = 0
-    """Records that the plan would create and the service had made itself; they got what they lacked."""
+    appeared: int = 0
+    """Of the rows that are left, those whose record the target has by now, although the plan creates it: the next plan takes it."""
     unchanged: int = 0
     """Rows that need no write, or were written before."""
     failed: int = 0
@@ -104,7 +104,10 @@ def check_limits(plan: Plan, limits: Limits) -> None:
 
 
 class ApplyRun(Executor[ApplyResult]):
-    """One run over the rows of a plan. `writing`: entered with the name of each resource while its rows are written."""
+    """One run over the rows of a plan.
+
+    `appeared`: reads the target's authorities; returns those of the source that the plan creates and the target has by now.
+    """
 
     step, verb, code = "apply", "written", "failed"
 
@@ -120,7 +123,7 @@ class ApplyRun(Executor[ApplyResult]):
         limits: Limits = LIMITS,
         selection: Selection = EVERYTHING,
         on_progress: Callable[[Progress], None] = lambda _: None,
-        writing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
+        appeared: Callable[[], Collection[int]] = list,
     ) -> None:
         facts = plan.facts
         result = ApplyResult(
@@ -130,7 +133,7 @@ class ApplyRun(Executor[ApplyResult]):
             undecided=facts.count(Action.CONFLICT),
         )
         super().__init__(plan, journal, client, writer, unclear, result, limits=limits, on_progress=on_progress)
-        self._writing = writing
+        self._appeared = appeared
         self._merges = merges
         self._selection = selection
 
@@ -144,14 +147,23 @@ class ApplyRun(Executor[ApplyResult]):
         One resource after the other, so that the records to which the next one refers exist; links follow at the end.
         """
         for resource, rows in groupby(self._limited(self._unwritten()), key=attrgetter("resource")):
-            with self._writing(resource):
-                self._write_resource(resource, rows)
+            self._write_resource(resource, self._not_there(resource, rows))
         unlinked = (
             row for row, written, linked in self._states() if written and not linked and self._selection.wants(row)
         )
         for resource, rows in groupby(unlinked, key=attrgetter("resource")):
             self._write_resource(resource, rows, links=True)
         return self.result
+
+    def _not_there(self, resource: str, rows: Iterable[PlanRow]) -> Iterator[PlanRow]:
+        """The rows without authorities that the service seems to have made itself, of the authors of publications (I8)."""
+        may_be_there = resource == AUTHORITIES and may_appear(self._plan.facts.counts)
+        appeared = self._appeared() if may_be_there else ()
+        for row in rows:
+            if row.source_id in appeared:
+                self._add(left=1, appeared=1)
+            else:
+                yield row
 
     def _states(self) -> Iterator[tuple[PlanRow, bool, bool]]:
         """Yield each row, whether it is written, and whether its links are."""

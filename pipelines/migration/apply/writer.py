@@ -28,7 +28,7 @@ from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.late_effects import PendingWriteError
 from pipelines.migration.apply.references import References
 from pipelines.migration.apply.request_forms import Operation, RequestForms
-from pipelines.migration.apply.row_result import IF_NOT_FOUND, Adopted, RowResult
+from pipelines.migration.apply.row_result import IF_NOT_FOUND, RowResult
 from pipelines.migration.apply.target_records import TargetRecords
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import Journal
@@ -47,12 +47,10 @@ from pipelines.records.tables.registry import PERSONAL
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 
-FindAdopted = Callable[[PlanRow, JournalEntry | None], Adopted | None]
-
 OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
 """Opens a stored content by its SHA-256."""
 
-COUNTS = {WriteKind.PATCH: "patched", WriteKind.LINK: "linked", WriteKind.ADOPT: "adopted"}
+COUNTS = {WriteKind.PATCH: "patched", WriteKind.LINK: "linked"}
 """Kind of a change → its count in the result."""
 
 
@@ -80,8 +78,6 @@ class Writer:
         self.types = types
         self.file_visibility = FileVisibility(client, journal.ids_with_new_files)
         self._attachments = Attachments(plan, journal, client, uploads, open_blob, self.file_visibility, forms=forms)
-        self.find_adopted: FindAdopted | None = None
-        """Finds the record that a row adopts; set while authorities are written (`authorities/adoption.py`)."""
         self.stopped = False
         """Whether the run is ending, so that what fails now fails because of that."""
 
@@ -111,8 +107,6 @@ class Writer:
             row = self.forms.reduced(self._references.resolve(row, result.problems), result.omitted)
             result.unresolved = list(result.problems)
             if row.action == Action.CREATE:
-                if self._adopt(row, entries, result):
-                    return
                 target_id = self._create(row, entries.get((WriteKind.CREATE, "")), cover, result)
                 entries = self._entries(row)
                 for name in row.after:
@@ -132,8 +126,8 @@ class Writer:
 
     def _link(self, row: PlanRow, result: RowResult) -> None:
         """Set the references that had to wait for the records to which they lead."""
-        written = (entry for entry in self._entries(row).values() if entry.kind in (WriteKind.CREATE, WriteKind.ADOPT))
-        target_id = next((entry.target_id for entry in written if is_done(entry)), None) or row.existing_target_id
+        creation = self._entries(row).get((WriteKind.CREATE, ""))
+        target_id = creation.target_id if creation is not None and creation.target_id else row.existing_target_id
         try:
             row = self.forms.reduced(self._references.links(row, result.problems), result.omitted)
             posted = self.forms.posted(row)
@@ -166,19 +160,6 @@ class Writer:
         whole = {name: row.expected[name] for name in posted} if row.action == Action.CREATE else None
         self._journal.done(number, target_id=target_id, wanted=whole)
         result.done["linked"] = 1
-
-    def _adopt(self, row: PlanRow, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult) -> bool:
-        """Take a record that the service made itself for that of a row; returns whether there is one."""
-        creation = entries.get((WriteKind.CREATE, ""))
-        if self.find_adopted is None or is_done(creation) or is_unsettled(creation):
-            return False
-        if (adoption := self.find_adopted(row, entries.get((WriteKind.ADOPT, "")))) is None:
-            return False
-        result.adopts = True
-        result.omitted += adoption.left_out
-        self._change(adoption.row, None, result)
-        result.done["adopted"] = 1
-        return True
 
     def _entries(self, row: PlanRow) -> dict[tuple[str, str], JournalEntry]:
         """(kind, part) → this plan's write of a record."""

@@ -23,7 +23,7 @@ from pipelines.migration.model.journal_entries import (
 from pipelines.service.clock import Clock
 from pipelines.state.store import State
 
-RECORD_WRITES = (WriteKind.CREATE, WriteKind.PATCH, WriteKind.ADOPT, WriteKind.LINK, WriteKind.MERGE)
+RECORD_WRITES = (WriteKind.CREATE, WriteKind.PATCH, WriteKind.LINK, WriteKind.MERGE)
 """Kinds of writes of a record itself; the others write its files."""
 
 _OF_RECORD = f"kind IN ({', '.join('?' * len(RECORD_WRITES))})"
@@ -177,7 +177,7 @@ class Journal:
             last = entries[-1].number
 
     def target_id_of(self, resource: str, source_id: int) -> int | None:
-        """The record of the target that the last write for this record of the source created, changed or adopted."""
+        """The record of the target that the last write for this record of the source created or changed."""
         rows = self._store.read(
             "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "  # noqa: S608
             f"AND {_OF_RECORD} ORDER BY number DESC LIMIT 1",
@@ -186,7 +186,7 @@ class Journal:
         return rows[0][0] if rows else None
 
     def known_ids(self, resource: str, ids: Iterable[int]) -> set[int]:
-        """Returns those ids of the target that entries created, changed or adopted."""
+        """Returns those ids of the target that entries created or changed."""
         kinds, states = RECORD_WRITES, (WriteState.DONE, WriteState.INTENDED)
         return self._among(resource, ids, f"{_OF_RECORD} AND state IN (?, ?)", (*kinds, *states))
 

@@ -20,8 +20,6 @@ class WriteKind(StrEnum):
 
     CREATE = "create"
     PATCH = "patch"
-    ADOPT = "adopt"
-    """It takes a record that the service made by itself for that of the source, and adds what the record lacks."""
     LINK = "link"
     """It sets references to records that were created after the record itself."""
     MERGE = "merge"

@@ -518,7 +518,7 @@ def referenced_resources(resources: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in (*BEFORE, *AFTER) if name in needed and name not in resources)
 
 
-def adopts(counts: Mapping[str, Mapping[str, int]]) -> bool:
+def may_appear(counts: Mapping[str, Mapping[str, int]]) -> bool:
     """Whether the service may make authorities by itself before a plan creates them.
 
     `counts`: resource → action → records, in the order of writing.

@@ -64,7 +64,7 @@ _CHECKED = """
 """Where each record should be, and what the journal says of its write."""
 
 _KINDS = f"""CASE p.action
-    WHEN '{Action.CREATE}' THEN ['{WriteKind.CREATE}', '{WriteKind.ADOPT}']
+    WHEN '{Action.CREATE}' THEN ['{WriteKind.CREATE}']
     WHEN '{Action.MERGE}' THEN ['{WriteKind.MERGE}'] ELSE ['{WriteKind.PATCH}'] END"""
 
 _DUPLICATES = """
@@ -96,7 +96,9 @@ _APPEARED = f"""
         UNION ALL
         SELECT w.source_id, t.id FROM written_ids AS w JOIN target AS t ON t.id = w.target_id
     )
-    SEMI JOIN (FROM checked WHERE action = '{Action.CREATE}' AND NOT is_begun) AS pending USING (source_id)
+    SEMI JOIN (
+        FROM checked WHERE action = '{Action.CREATE}' AND coalesce(state, '') NOT IN ('{WriteState.DONE}', '{WriteState.PARKED}')
+    ) AS pending USING (source_id)
     GROUP BY ALL
     ORDER BY source_id
 """  # noqa: S608  our own words

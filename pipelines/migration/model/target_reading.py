@@ -70,6 +70,8 @@ class TargetNow:
 
     side: Side
     type: ResourceType
+    raw: Path
+    """Its raw table."""
 
 
 def numbered(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -38,7 +38,7 @@ from pipelines.migration.model.resource_types import (
     RESOURCE_TYPES,
     USERS,
     ResourceType,
-    adopts,
+    may_appear,
     referenced_resources,
 )
 from pipelines.migration.model.target_reading import TargetListing, file_table, snapshot_listing
@@ -269,7 +269,7 @@ def plan_facts(
     reads += sum(total.target for total in parents if total and total.requests)  # one of each record, or more
     counts = {name: dict(total.actions) for name, total in totals.items()}
     work, files = sum((total.work for total in totals.values()), Counter[str]()), totals[PUBLICATIONS].files
-    if adopts(counts):
+    if may_appear(counts):
         reads += requests_to_read(totals[AUTHORITIES].target)
     return PlanFacts(
         plan=inputs.folder.name,

@@ -182,7 +182,7 @@ def write_side(
 def read_now(side: Side, listing: TargetListing, resource: ResourceType, merged: Merged) -> TargetNow:
     """Write the records of a later reading of the target."""
     write_side(side, listing.records(), resource.of_target, merged=merged)
-    return TargetNow(side, resource.of_target)
+    return TargetNow(side, resource.of_target, listing.path)
 
 
 class Comparison:

@@ -27,7 +27,6 @@ from pipelines.store.durable import storage_errors
 
 DONE_AS = {
     WriteKind.CREATE: "create",
-    WriteKind.ADOPT: "create",
     WriteKind.PATCH: "patch",
     WriteKind.LINK: "links",
     WriteKind.MERGE: "merge",
@@ -35,7 +34,7 @@ DONE_AS = {
     WriteKind.ASSET: "files",
     WriteKind.ACTION: "actions",
 }
-"""Kind of a write → the work under which it counts; an adoption takes the place of a create."""
+"""Kind of a write → the work under which it counts."""
 
 _UNFINISHED = (WriteState.REFUSED, WriteState.PARKED, WriteState.INTENDED)
 
@@ -47,8 +46,6 @@ class PlanStatus(StepResult, kw_only=True):
     planned: dict[str, int]
     """Work → writes, as in `PlanFacts.work`."""
     done: dict[str, int]
-    adopted: int
-    """Records that the plan would create and the service had made itself."""
     refused: int
     parked: int
     unanswered: int
@@ -121,7 +118,6 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
         created_at=facts.created_at,
         planned=facts.work,
         done=done,
-        adopted=counts.get((WriteKind.ADOPT, WriteState.DONE), 0),
         refused=states[WriteState.REFUSED],
         parked=states[WriteState.PARKED],
         unanswered=states[WriteState.INTENDED],

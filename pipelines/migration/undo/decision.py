@@ -28,8 +28,6 @@ DELETABLE = frozenset({"publications", "users", "collections", "hard_copies"})
 
 FILES_HIDDEN = "the service does not show its files, so it is unknown which of them the plan attached"
 
-ADOPTED = "the service made it itself, of an author of a publication, and deletes no authorities; a person must retire it there"
-
 
 @dataclass(frozen=True)
 class TargetRecord:
@@ -165,9 +163,7 @@ def _decide_reversal(inverse: InverseRow, item: UndoItem, record: TargetRecord, 
             was = "was merged into it, and no undo can split them" if done else "may have been merged into it"
             inverse.stays.append(f"record {entry.part} {was}")
             continue
-        if entry.kind == WriteKind.ADOPT:
-            inverse.stays.append(ADOPTED)
-        if entry.kind in (WriteKind.PATCH, WriteKind.ADOPT, WriteKind.LINK):
+        if entry.kind in (WriteKind.PATCH, WriteKind.LINK):
             _revert_fields(inverse, item, entry, record, resource_type)
         elif record.files is None:
             inverse.stays.append(FILES_HIDDEN)

@@ -13,12 +13,11 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.formatting import display_both, value_of
-from pipelines.migration.model.journal_entries import WriteKind, WriteState
+from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.plan import SOURCE, TARGET
 from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_comparison import Located, TargetComparison
-from pipelines.migration.plan.field_merge import FieldVerdict, merge_field
 from pipelines.migration.verify.discrepancies import INSERT, MOST_CHARACTERS, Discrepancies
 from pipelines.migration.verify.files import check_files
 from pipelines.report.rendering import NOT_SHOWN
@@ -50,13 +49,7 @@ def _find_differing(comparison: TargetComparison, found: Discrepancies, resource
         for located in step:
             row = located.row
             now = resource_type.compared(located.form.values) if located.form else {}
-            planned = resource_type.compared_record(row.payload) if located.kind == WriteKind.ADOPT else None
-            fields = {
-                name: value
-                for name, value in comparison.differing(located, now).items()
-                if planned is None or not _is_contained(resource_type, name, planned, now)
-            }
-            if fields:
+            if fields := comparison.differing(located, now):
                 differing.append((located, now, fields))
             found.add(
                 row.finding(DUPLICATED, f"it was to be merged into {row.target_id}", target_id=number)
@@ -102,12 +95,6 @@ def _why(located: Located, name: str, now: Mapping[str, str]) -> str:
     if name in row.kept and row.kept[name][1] == now.get(name):
         return KEPT
     return "changed since it was written, or by the service"
-
-
-def _is_contained(resource_type: ResourceType, name: str, planned: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Whether a field of an adopted record has at least what the source has, so that a plan would leave it."""
-    verdict = merge_field(planned.get(name), now.get(name), is_set=name in resource_type.lists)
-    return verdict == FieldVerdict.KEEP
 
 
 def _find_others(database: DuckDBPyConnection, resource: str) -> None:

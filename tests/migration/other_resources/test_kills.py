@@ -1,4 +1,4 @@
-"""I8, I9: a process that is killed within an adoption or a merge, on either side of the effect of its request."""
+"""I8, I9: a process that is killed beside authorities that the service made, or within a merge."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ from pipelines.migration.model.plan import Plan
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import Applies, KillingWay
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import VARIANTS, WITH_VARIANTS, record_named, records_of
-from tests.migration.other_resources.test_adoption import creates, make_authorities, names, of_authors
+from tests.migration.other_resources.full_library import record_named, records_of
+from tests.migration.other_resources.test_made_authorities import (
+    check_completed,
+    creates,
+    make_authorities,
+    names,
+    of_authors,
+)
 from tests.migration.other_resources.test_merges import check_merged, decided, merges
 
 pytestmark = pytest.mark.long
@@ -37,34 +43,23 @@ def applies() -> Iterator[Applies]:
     processes.close()
 
 
-def check_completed(pair: LibraryPair, snapshot: Snapshot, plan: Plan) -> None:
-    """Apply a plan again, and check that it is complete and that nothing is there twice."""
-    applied = pair.apply(plan)
-    assert (applied.failed, applied.left, applied.lacking.writes) == (0, 0, 0)
-    with pair.migration() as migration:
-        assert migration.status(plan).adopted == len(of_authors(plan))
-        assert migration.verify(plan).as_planned
-    assert max(names(pair)[one] for one in of_authors(plan)) == 1
-    assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == VARIANTS
-    assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("method", ["PATCH", "POST"])
-def test_a_process_killed_among_adoptions_leaves_nothing_lost_and_nothing_twice(
-    pair: LibraryPair, applies: Applies, method: str, when: str
+def test_a_process_killed_beside_authorities_of_the_service_leaves_nothing_lost_and_nothing_twice(
+    pair: LibraryPair, applies: Applies, when: str
 ) -> None:
-    """PATCH: within the change of an adopted authority. POST: within the creation of one beside them, which no row may adopt then."""
+    """Within the creation of an authority beside them."""
     make_authorities(pair)
     with KillingWay(pair.sandbox.url) as way:
         through = behind(pair, way)
         snapshot = through.newest()
         plan = through.plan(snapshot, resources=RESOURCES)
         wanted = names(pair) + Counter((row.payload["name"], row.payload["kind"]) for row in creates(plan))
-        assert of_authors(plan)
-        way.kill_at(applies, method, r"/authorities(/\d+)?$", when)
+        made = of_authors(plan)
+        way.kill_at(applies, "POST", r"/authorities(/\d+)?$", when)
         assert applies.run(through.config, plan.name) == -signal.SIGKILL
-        check_completed(through, snapshot, plan)
+        applied = through.apply(plan)
+        assert (applied.failed, applied.appeared) == (0, len(made))
+        check_completed(through, snapshot, made)
         assert Counter({one: number for one, number in names(pair).items() if one in wanted}) == wanted
 
 
