@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.migration.apply.authorities.merges import Merges
+from pipelines.migration.apply.merges import Merges
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.run import ApplyResult, ApplyRun
 from pipelines.migration.apply.target_records import TargetRecords
