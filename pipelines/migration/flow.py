@@ -16,7 +16,6 @@ from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError
 from pipelines.file_access import make_folder
 from pipelines.migration.apply.late_effects import check_undo_ended, wait_for_unanswered
-from pipelines.migration.apply.merges import Merges
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.run import (
     EVERYTHING,
@@ -28,7 +27,7 @@ from pipelines.migration.apply.run import (
 )
 from pipelines.migration.apply.staleness import check_fresh
 from pipelines.migration.apply.target_records import TargetRecords
-from pipelines.migration.apply.unclear_creates import UnclearCreates
+from pipelines.migration.apply.unclear_writes import UnclearWrites
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.journal import Journal
@@ -209,14 +208,12 @@ class Migration:
         ):
             check_undo_ended(plan, journal)
 
-            types = self.session.types_of(plan)
             run = ApplyRun(
                 plan,
                 journal,
                 client,
                 writer,
-                Merges(plan.name, journal, client, types, writer.forms, writer.records),
-                self._unclear_creates(plan, journal, client),
+                self._unclear_writes(plan, journal, client, writer),
                 limits=limits,
                 selection=selection,
                 on_progress=self._on_progress,
@@ -241,10 +238,9 @@ class Migration:
         with temporary_folder(plan.folder / f".{purpose}") as folder:
             yield self.session.reader.read(target, client, folder, run, resource)
 
-    def _unclear_creates(self, plan: Plan, journal: Journal, client: LibraryClient) -> UnclearCreates:
+    def _unclear_writes(self, plan: Plan, journal: Journal, client: LibraryClient, writer: Writer) -> UnclearWrites:
         listed = partial(self._listed, plan, client, "unclear")
-        types = self.session.types_of(plan)
-        return UnclearCreates(plan, journal, client, types, plan.ids_when_planned, listed)
+        return UnclearWrites(plan, journal, client, writer.types, plan.ids_when_planned, listed, writer.settles)
 
     def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal) -> None:
         """Read the target again, and raise `StopError` where the plan does not fit any more."""
@@ -367,7 +363,7 @@ class Migration:
                 journal,
                 client,
                 writer,
-                self._unclear_creates(plan, journal, client),
+                self._unclear_writes(plan, journal, client, writer),
                 result,
                 limits=limits,
                 on_progress=self._on_progress if really else lambda _: None,

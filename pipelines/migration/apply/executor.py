@@ -14,10 +14,10 @@ from typing import ClassVar, Generic, TypeVar
 import msgspec
 
 from pipelines.backup.read import Progress
-from pipelines.errors import SafetyLimitError, TemporaryError
-from pipelines.migration.apply.late_effects import PendingWriteError, wait_for_unanswered
-from pipelines.migration.apply.row_result import LeftRowError, RowResult
-from pipelines.migration.apply.unclear_creates import UnclearCreates
+from pipelines.errors import SafetyLimitError, TemporaryError, UnclearError
+from pipelines.migration.apply.late_effects import wait_for_unanswered
+from pipelines.migration.apply.row_result import TRIES, LeftRowError, RowResult
+from pipelines.migration.apply.unclear_writes import UnclearWrites
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
@@ -56,7 +56,7 @@ class Executor(ABC, Generic[Result]):
         journal: Journal,
         client: LibraryClient,
         writer: Writer,
-        unclear: UnclearCreates,
+        unclear: UnclearWrites,
         result: Result,
         *,
         limits: Limits,
@@ -75,7 +75,7 @@ class Executor(ABC, Generic[Result]):
         self._tried = self._failed = self._temporary_errors = 0
         """Rows; the last ones are in a row."""
         self._waited = 0.0
-        self._is_first_turn = True
+        self._turn = 1
         self._again: dict[int, RowResult] = {}
         """Ids in the source of the rows that have another turn, with what was written of them."""
         self._in_flight: set[int] = set()
@@ -91,22 +91,22 @@ class Executor(ABC, Generic[Result]):
 
     @abstractmethod
     def _send(self, result: RowResult) -> None:
-        """Write a row. Raises `PendingWriteError` where it needs another turn, `LeftRowError` where it is left, and temporary errors."""
+        """Write a row. Raises `UnclearError` where a write has to be settled, `LeftRowError` where a row is left, and temporary errors."""
 
     def _write_resource(self, resource: str, rows: Iterable[PlanRow], *, links: bool = False) -> None:
-        """Write the rows of a resource. Those with temporary errors, or with a write without a response, have a second turn."""
-        self._is_first_turn = True
+        """Write the rows of a resource. Those with temporary errors, or with a write without a response, have another turn."""
+        self._turn = 1
         self._write_all(RowResult(row, links=links) for row in rows)
-        self._is_first_turn = False
         while again := self._again:
             self._again = {}
+            self._turn += 1
             self.settle(resource)
             self._write_all(
                 replace(again[row.source_id], row=row) for row in self._rows(resource) if row.source_id in again
             )
 
     def settle(self, resource: str = "") -> None:
-        """Settle the creates without a response of a resource, or of all, once they can take no effect any more; outages are waited out."""
+        """Settle the writes without a response of a resource, or of all, once they can take no effect any more; outages are waited out."""
         wait_for_unanswered(self._journal, self._client)
         while True:
             try:
@@ -139,18 +139,22 @@ class Executor(ABC, Generic[Result]):
             self._in_flight.discard(number)
 
     def _try_to_write(self, result: RowResult) -> None:
+        is_first_turn = self._turn == 1
         try:
             self._send(result)
-        except PendingWriteError:
-            with self._lock:
-                self._postpone(result)
-            return
+        except UnclearError as error:
+            result.unclear = str(error)
+            if self._turn <= TRIES:
+                with self._lock:
+                    self._postpone(result)
+                return
+            result.problems.append(f"{error} The next {self.step} of this plan looks it up.")
         except LeftRowError as error:
             with self._lock:
                 self._add(left=1, waiting=error.waits)
             return
         except TemporaryError as error:
-            if self._writer.stopped or (self.is_ordered and not self._is_first_turn):
+            if self._writer.stopped or (self.is_ordered and not is_first_turn):
                 raise
             with self._lock:
                 self._temporary_errors += 1
@@ -158,14 +162,14 @@ class Executor(ABC, Generic[Result]):
             if is_down:  # rather than this row at fault
                 self._pause(error, PAUSE / self.workers)
             with self._lock:
-                if self._is_first_turn:
+                if is_first_turn:
                     self._postpone(result)
                     return
                 result.problems.append(f"{error} The next {self.step} of this plan tries it again.")
         else:
             with self._lock:
                 self._temporary_errors, self._waited = 0, 0.0
-                if result.may_pass and self._is_first_turn:
+                if result.may_pass and is_first_turn:
                     self._postpone(result)
                     return
         with self._lock:

@@ -15,10 +15,6 @@ from pipelines.migration.model.plan import Plan
 from pipelines.service.client import LibraryClient, Waiting
 
 
-class PendingWriteError(Exception):
-    """It is not known yet whether a write takes effect: it is settled at the end of its resource, and other rows go on."""
-
-
 def wait_for_unanswered(journal: Journal, client: LibraryClient) -> None:
     """Wait for the requests of ended processes that may still change the target."""
     now = client.clock.now()

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from pipelines.errors import RefusedError, UnclearError
 from pipelines.inventory import noun
-from pipelines.migration.apply.attachments import TRIES
-from pipelines.migration.apply.late_effects import PendingWriteError
 from pipelines.migration.apply.request_forms import Operation, RequestForms
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.apply.target_records import TargetRecords
@@ -26,7 +23,6 @@ from pipelines.migration.model.journal_entries import (
     JournalEntry,
     WriteKind,
     is_done,
-    is_unsettled,
 )
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import ResourceType
@@ -61,47 +57,38 @@ class Merges:
     def write(self, row: PlanRow, result: RowResult) -> None:
         """Merge the records of a row that are not merged yet. Problems go into `result`; any other error is raised.
 
-        Raises `PendingWriteError` where a response was lost, after the others: the list says in the next turn what had its effect.
+        Raises `UnclearError` where a response was lost, after the others: the records say before the next turn what had its effect.
         """
-        entries, pending = self._entries(row), None
+        entries, unclear = self._entries(row), None
         with self._forms.sending(row, Operation.MERGE):
             for number in row.candidates:
-                entry = entries.get(str(number))
-                if is_done(entry):
-                    continue
                 try:
-                    self._merge(row, number, entry, result)
+                    if result.may_send(self._journal, entries.get(str(number)), str(number)):
+                        self._send(row, number)
+                        result.count(WriteKind.MERGE, str(number))
                 except FailedWriteError as error:
                     result.problems.append(str(error))
-                except PendingWriteError as later:
-                    pending = later
-                else:
-                    result.done["merged"] += 1
-        if pending is not None:
-            raise pending
+                except UnclearError as error:
+                    unclear = error
+        if unclear is not None:
+            raise unclear
 
-    def _merge(self, row: PlanRow, number: int, entry: JournalEntry | None, result: RowResult) -> None:
-        part = str(number)
+    def settle(self, row: PlanRow, entry: JournalEntry) -> bool:
+        """Enter a merge without a response as done, if it had its effect; returns whether it had."""
+        remaining = self._remaining(row, int(entry.part))
+        if remaining is not None:
+            self._done(row, entry.number, remaining)
+        return remaining is not None
+
+    def _send(self, row: PlanRow, number: int) -> None:
         if problem := self._without_effect.get(row.resource):
             raise FailedWriteError(problem)
-        if entry is not None and is_unsettled(entry):
-            if (remaining := self._remaining(row, number)) is not None:
-                self._done(row, entry.number, remaining)
-                return
-            if result.sends[part] >= TRIES:
-                raise self._journal.refused(entry.number, f"{TRIES} tries did not merge it. {result.unclear}")
-        result.sends[part] += 1
-        self._send(row, number, result)
-
-    def _send(self, row: PlanRow, number: int, result: RowResult) -> None:
         key = (self._plan, row.resource, row.source_id, WriteKind.MERGE, str(number))
         written = self._journal.intend(*key, target_id=row.target_id, wanted=row.expected)
         method, path, body, _fields = self._forms.merge(row, number)
         try:
-            response = self._client.write(method, path, body, on_leave=partial(self._journal.sent, written))
-        except UnclearError as unclear:
-            result.unclear = str(unclear)
-            raise PendingWriteError from None
+            with self._journal.sending(written) as leave:
+                response = self._client.write(method, path, body, on_leave=leave)
         except RefusedError as refusal:
             is_gone = refusal.status == HTTPStatus.NOT_FOUND
             if not is_gone or (remaining := self._remaining(row, number)) is None:

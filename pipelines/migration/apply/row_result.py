@@ -6,11 +6,18 @@ from collections import Counter
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.journal_entries import WriteKind
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import (
+    FailedWriteError,
+    JournalEntry,
+    WriteKind,
+    is_done,
+    is_unsettled,
+)
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.plan.files import part_of
-from pipelines.records.files import COVER
+from pipelines.records.files import ASSET, COVER
 
 
 class LeftRowError(Exception):
@@ -26,16 +33,25 @@ def is_written(row: PlanRow, done: AbstractSet[tuple[WriteKind, str]]) -> bool:
         return {(WriteKind.MERGE, str(number)) for number in row.candidates} <= done
     writes = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
     writes |= {(WriteKind.ACTION, name) for name in row.after}
-    for file in row.files:
-        if file.action == FileAction.UPLOAD:
-            writes.add((WriteKind.COVER if file.kind == COVER else WriteKind.ASSET, part_of(file)))
+    writes |= {(KINDS[file.kind], part_of(file)) for file in row.uploads}
     return writes <= done
 
 
-IF_NOT_FOUND = (
-    "The target does not show it yet: look there. The next plan takes it where it is, and creates it where it is not."
-)
-"""What to do about a write that was answered with success, without the record that it made, where no lookup finds that."""
+KINDS = {ASSET: WriteKind.ASSET, COVER: WriteKind.COVER}
+"""Kind of a file → that of its write."""
+
+TRIES = 2
+"""Times that a run sends a POST whose response was lost and that had no effect."""
+
+COUNTS = {
+    WriteKind.CREATE: "created",
+    WriteKind.PATCH: "patched",
+    WriteKind.LINK: "linked",
+    WriteKind.MERGE: "merged",
+    WriteKind.ASSET: "files_uploaded",
+    WriteKind.COVER: "files_uploaded",
+}
+"""Kind of a write → its count in the result."""
 
 
 @dataclass
@@ -59,9 +75,31 @@ class RowResult:
     omitted: list[str] = field(default_factory=list)
     """Fields that are not sent. The record counts as written, and as lacking them."""
     sends: Counter[str] = field(default_factory=Counter)
-    """How often this run sent the POST of each part of the row; the record itself has the name ""."""
+    """How often this run sent the request of each part of the row that is not done; the record itself has the name ""."""
     unclear: str = ""
-    """What came back from the last POST of the record, where that said nothing."""
+    """What came back from the last request, where that said nothing."""
+
+    def may_send(self, journal: Journal, entry: JournalEntry | None, part: str = "") -> bool:
+        """Whether a write that must not happen twice is to be sent, which is counted; false where it is done. `entry`: its settled entry.
+
+        Raises `FailedWriteError` where a person has to look, and where some tries had no effect.
+        """
+        if entry is not None and is_done(entry):
+            self.count(entry.kind, part)
+            return False
+        if entry is not None and is_unsettled(entry):
+            raise FailedWriteError(entry.message)
+        if entry is not None and self.sends[part] >= TRIES:
+            verb = entry.kind if entry.kind in (WriteKind.CREATE, WriteKind.MERGE) else "attach"
+            raise journal.refused(
+                entry.number, f"{TRIES} tries did not {verb} it: it is not in the target. {self.unclear}".rstrip()
+            )
+        self.sends[part] += 1
+        return True
+
+    def count(self, kind: WriteKind, part: str = "") -> None:
+        """Count a write that this run sent, once it is done."""
+        self.done[COUNTS[kind]] += bool(self.sends.pop(part, 0))
 
     @property
     def change(self) -> WriteKind:

@@ -14,10 +14,9 @@ from pipelines.backup.read import Progress
 from pipelines.errors import SafetyLimitError
 from pipelines.inventory import plural
 from pipelines.migration.apply.executor import FEW, Executor
-from pipelines.migration.apply.merges import Merges
 from pipelines.migration.apply.references import own_references
 from pipelines.migration.apply.row_result import RowResult, is_written
-from pipelines.migration.apply.unclear_creates import UnclearCreates
+from pipelines.migration.apply.unclear_writes import UnclearWrites
 from pipelines.migration.apply.worker_pool import WorkerPool
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
@@ -111,14 +110,13 @@ class ApplyRun(Executor[ApplyResult]):
 
     step, verb, code = "apply", "written", "failed"
 
-    def __init__(  # noqa: PLR0917  both ends, and what is known of them
+    def __init__(
         self,
         plan: Plan,
         journal: Journal,
         client: LibraryClient,
         writer: Writer,
-        merges: Merges,
-        unclear: UnclearCreates,
+        unclear: UnclearWrites,
         *,
         limits: Limits = LIMITS,
         selection: Selection = EVERYTHING,
@@ -134,7 +132,6 @@ class ApplyRun(Executor[ApplyResult]):
         )
         super().__init__(plan, journal, client, writer, unclear, result, limits=limits, on_progress=on_progress)
         self._appeared = appeared
-        self._merges = merges
         self._selection = selection
 
     def has_work(self) -> bool:
@@ -193,7 +190,7 @@ class ApplyRun(Executor[ApplyResult]):
         if not referred or result.links:
             return False
         pool.wait_until(lambda: referred.isdisjoint(self._in_flight))
-        if not self._is_first_turn or all(self._journal.target_id_of(row.resource, number) for number in referred):
+        if self._turn > 1 or all(self._journal.target_id_of(row.resource, number) for number in referred):
             return False
         self._postpone(result)
         return True
@@ -206,8 +203,7 @@ class ApplyRun(Executor[ApplyResult]):
                 self.result.left += 1
 
     def _send(self, result: RowResult) -> None:
-        sender = self._merges if result.row.action == Action.MERGE else self._writer
-        sender.write(result.row, result)
+        self._writer.write(result.row, result)
 
 
 def as_json(applied: ApplyResult) -> dict[str, Any]:

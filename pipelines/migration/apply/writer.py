@@ -1,14 +1,13 @@
 """Writes one row of a plan: the record, then its files. Each write is in the journal before it is sent and after it is answered (I8).
 
 Any row can be written again at any time: a write that is done in the journal is not repeated, and one that is intended there was settled
-before (`unclear_creates.py`).
+before (`unclear_writes.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, suppress
-from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO
 
@@ -20,28 +19,26 @@ from pipelines.errors import (
     RefusedError,
     TemporaryError,
     UnclearError,
-    UnnamedRecordError,
 )
-from pipelines.migration.apply.attachments import TRIES, UPLOADS, Attachments, is_upload_lost
+from pipelines.migration.apply.attachments import Attachments, is_upload_lost
 from pipelines.migration.apply.digests import content_of, enter_done, shows_any
 from pipelines.migration.apply.file_visibility import FileVisibility
-from pipelines.migration.apply.late_effects import PendingWriteError
+from pipelines.migration.apply.merges import Merges
 from pipelines.migration.apply.references import References
 from pipelines.migration.apply.request_forms import Operation, RequestForms
-from pipelines.migration.apply.row_result import IF_NOT_FOUND, RowResult
+from pipelines.migration.apply.row_result import COUNTS, RowResult
 from pipelines.migration.apply.target_records import TargetRecords
-from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.apply.unclear_writes import Settle
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
     JournalEntry,
     WriteKind,
     is_done,
-    is_unsettled,
 )
-from pipelines.migration.model.plan import PlannedFile, PlanRow
+from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import ResourceType
-from pipelines.migration.plan.files import part_of
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.service.client import LibraryClient
@@ -49,9 +46,6 @@ from pipelines.service.files.upload import Uploads
 
 OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
 """Opens a stored content by its SHA-256."""
-
-COUNTS = {WriteKind.PATCH: "patched", WriteKind.LINK: "linked"}
-"""Kind of a change → its count in the result."""
 
 
 class Writer:
@@ -78,6 +72,13 @@ class Writer:
         self.types = types
         self.file_visibility = FileVisibility(client, journal.ids_with_new_files)
         self._attachments = Attachments(plan, journal, client, uploads, open_blob, self.file_visibility, forms=forms)
+        self._merges = Merges(plan, journal, client, types, forms, records)
+        self.settles: dict[WriteKind, Settle] = {
+            WriteKind.ASSET: self._attachments.settle,
+            WriteKind.MERGE: self._merges.settle,
+            WriteKind.COVER: lambda *_: False,  # it may be set again
+        }
+        """How writes that are sent a few times are settled, beside creates."""
         self.stopped = False
         """Whether the run is ending, so that what fails now fails because of that."""
 
@@ -88,9 +89,12 @@ class Writer:
     def write(self, row: PlanRow, result: RowResult) -> None:
         """Write the parts of a row that are not written yet. Problems of this row alone go into `result`; any other error is raised.
 
-        Raises `PendingWriteError` where it is unknown whether a part was written: the row is written again then, with the same `result`;
-        `StoppedResourceError` where the row is left.
+        Raises `UnclearError` where it is unknown whether a part was written: once that is settled, the row is written again with the same
+        `result`; `StoppedResourceError` where the row is left.
         """
+        if row.action == Action.MERGE:
+            self._merges.write(row, result)
+            return
         is_change = row.action == Action.PATCH or result.links
         with self.forms.sending(row, Operation.CHANGE if is_change else Operation.CREATE):
             self._write(row, result)
@@ -100,23 +104,19 @@ class Writer:
             self._link(row, result)
             return
         entries, result.omitted = self._entries(row), []
-        cover = next((file for file in row.files if file.kind == COVER and file.action == FileAction.UPLOAD), None)
-        if cover is not None and is_done(entries.get((WriteKind.COVER, part_of(cover)))):
-            cover = None
         try:
             row = self.forms.reduced(self._references.resolve(row, result.problems), result.omitted)
             result.unresolved = list(result.problems)
             if row.action == Action.CREATE:
-                target_id = self._create(row, entries.get((WriteKind.CREATE, "")), cover, result)
+                target_id = self._create(row, entries.get((WriteKind.CREATE, "")), result)
                 entries = self._entries(row)
                 for name in row.after:
                     if not is_done(entries.get((WriteKind.ACTION, name))):
                         self._act(row, name, target_id)
             else:
                 target_id = row.existing_target_id
-                row = _without_fields(row, target_id) if is_done(entries.get((WriteKind.PATCH, ""))) else row
-                if row.payload or cover is not None or result.omitted:
-                    self._change(row, cover, result)
+                if (row.payload or result.omitted) and not is_done(entries.get((WriteKind.PATCH, ""))):
+                    self._change(row, result)
         except FailedWriteError as error:
             result.problems.append(str(error))
             return
@@ -133,7 +133,7 @@ class Writer:
             posted = self.forms.posted(row)
             change = row.without(posted)
             if change.payload or not posted:
-                self._change(msgspec.structs.replace(change, target_id=target_id), None, result)
+                self._change(msgspec.structs.replace(change, target_id=target_id), result)
             if posted:
                 self._add(row, target_id, posted, result)
         except FailedWriteError as error:
@@ -149,12 +149,9 @@ class Writer:
                 present = set[int]() if is_new else self.records.entries(path, key)
                 for record_id in ids:
                     if record_id not in present:
-                        self._client.write("POST", path, {key: record_id}, on_leave=partial(self._journal.sent, number))
-        except UnclearError as unclear:
-            result.unclear = str(unclear)
-            raise PendingWriteError from None
+                        with self._journal.sending(number) as leave:
+                            self._client.write("POST", path, {key: record_id}, on_leave=leave)
         except RefusedError as refusal:
-            self._journal.answered(number)
             raise self._journal.refused(number, f"its list was not filled: {refusal}", refusal.status) from None
         self.records.changed(row.resource, target_id)
         whole = {name: row.expected[name] for name in posted} if row.action == Action.CREATE else None
@@ -165,22 +162,20 @@ class Writer:
         """(kind, part) → this plan's write of a record."""
         return self._journal.writes(self._plan, row.resource, row.source_id)
 
-    def _create(self, row: PlanRow, entry: JournalEntry | None, cover: PlannedFile | None, result: RowResult) -> int:
-        """Create the record of a row with its cover. Returns its id."""
-        if entry is not None and is_done(entry) and entry.target_id is not None:
-            target_id, has_cover = entry.target_id, False
-            if result.sends[""]:
-                result.done["created"] = 1
-        elif entry is not None and is_unsettled(entry):
-            raise FailedWriteError(entry.message)
-        elif entry is not None and result.sends[""] >= TRIES:
-            raise self._journal.refused(
-                entry.number, f"{TRIES} tries did not create it: it is not in the target. {result.unclear}".rstrip()
-            )
-        else:
-            target_id, has_cover = self._create_record(row, cover, result)
-        if cover is not None and not has_cover:
-            self._change(_without_fields(row, target_id), cover, result)
+    def _create(self, row: PlanRow, entry: JournalEntry | None, result: RowResult) -> int:
+        """Create the record of a row, unless it is created. Returns its id."""
+        if not result.may_send(self._journal, entry):
+            return (entry and entry.target_id) or row.existing_target_id
+        number, record, cover = self._post(row, self._attachments.upload_cover(row), result)
+        target_id = int(record["id"])
+        self.records.changed(row.resource, target_id)
+        shown = self._shown(row, target_id, record, row.expected)
+        enter_done(
+            self._journal, number, self.types[row.resource], row, target_id, shown, row.expected, result.left_out
+        )
+        result.count(WriteKind.CREATE)
+        if cover is not None and record.get(COVER, cover):
+            self._attachments.enter_cover(row, target_id, shown, result)
         return target_id
 
     def _act(self, row: PlanRow, field: str, target_id: int) -> None:
@@ -190,27 +185,12 @@ class Writer:
         )
         method, path = self.forms.action(row, field, target_id)
         try:
-            self._client.write(method, path, {}, on_leave=partial(self._journal.sent, number))
+            with self._journal.sending(number) as leave:
+                self._client.write(method, path, {}, on_leave=leave)
         except RefusedError as refusal:
-            self._journal.answered(number)
             raise self._journal.refused(number, f"{field} was not set: {refusal}", refusal.status) from None
         self.records.changed(row.resource, target_id)
         self._journal.done(number, target_id=target_id)
-
-    def _create_record(self, row: PlanRow, cover: PlannedFile | None, result: RowResult) -> tuple[int, bool]:
-        """Returns the id of the record, and whether its cover is done: it is sent with the record, which saves a request."""
-        uploaded = self._attachments.upload_cover(row, cover, result)
-        number, record, sent = self._post(row, uploaded, result)
-        target_id, has_cover = int(record["id"]), bool(record.get("cover", sent is not None))
-        self.records.changed(row.resource, target_id)
-        shown = self._shown(row, target_id, record, row.expected)
-        enter_done(
-            self._journal, number, self.types[row.resource], row, target_id, shown, row.expected, result.left_out
-        )
-        result.done["created"] = 1
-        if cover is not None and has_cover:
-            self._attachments.enter_cover(row, cover, target_id, result, shown)
-        return target_id, has_cover or uploaded is None
 
     def _shown(
         self, row: PlanRow, target_id: int, answer: Mapping[str, Any], expected: Mapping[str, str | None]
@@ -230,21 +210,16 @@ class Writer:
     ) -> tuple[int, dict[str, Any], Mapping[str, Any] | None]:
         """Create a record. Returns the number of its journal entry, the record of the response, and the cover as sent."""
         key, content = (self._plan, row.resource, row.source_id, WriteKind.CREATE), content_of(row.expected)
-        result.sends[""] += 1
         while True:
             number = self._journal.intend(*key, content=content, wanted=row.expected)
             try:
-                request = self.forms.create(row, with_cover(row.payload, cover))
-                leave = partial(self._journal.sent, number)
-                record = self._client.create(request.path, request.body, fields=request.fields, on_leave=leave)
-            except UnnamedRecordError as unnamed:
-                self._journal.accepted(number, f"{unnamed} {IF_NOT_FOUND}", unnamed.status)
-                raise PendingWriteError from None
-            except UnclearError as unclear:
-                result.unclear = str(unclear)
-                raise PendingWriteError from None
+                payload = row.payload if cover is None else {**row.payload, COVER: cover}  # service.md#covers
+                request = self.forms.create(row, payload)
+                with self._journal.sending(number) as leave:
+                    record = self._client.create(request.path, request.body, fields=request.fields, on_leave=leave)
+            except UnclearError:
+                raise
             except RefusedError as refusal:
-                self._journal.answered(number)
                 row, cover = self._without_refused_part(row, number, cover, refusal, result)
             except BookferryError:
                 self._journal.withdraw(number)  # it had no effect
@@ -274,80 +249,38 @@ class Writer:
             number, self.forms.explained(row, Operation.CREATE, refusal), refusal.status
         ) from None
 
-    def _change(self, row: PlanRow, cover: PlannedFile | None, result: RowResult) -> None:
-        """Change fields and set the cover, in one request, which may be repeated at any time.
+    def _change(self, row: PlanRow, result: RowResult) -> None:
+        """Change fields, which may be repeated at any time.
 
         Where the target takes nothing of it, that is entered, so that no later plan has it again.
         """
-        target_id, payload = row.existing_target_id, row.payload
-        if not payload and cover is None:
-            key = (self._plan, row.resource, row.source_id, result.change)
-            empty = self._journal.intend(*key, target_id=target_id)
-            self._journal.done(empty, target_id=target_id, held={}, message=" ".join(result.omitted))
-            return
-        sent = self._attachments.upload_cover(row, cover, result)
-        if not payload and sent is None:
-            return
+        target_id, payload, resource_type = row.existing_target_id, row.payload, self.types[row.resource]
         expected = {name: row.expected.get(name) for name in payload}
-        number = cover_number = None
-        if cover is not None and sent:
-            part = part_of(cover)
-            cover_number = self._journal.intend(
-                self._plan, row.resource, row.source_id, WriteKind.COVER, part, target_id=target_id
-            )
-        if payload:
-            number = self._journal.intend(
-                self._plan,
-                row.resource,
-                row.source_id,
-                result.change,
-                target_id=target_id,
-                wanted=expected,
-                before=None if row.resource in PERSONAL else row.before,  # the plan has it, encrypted
-            )
-        intended = [entry for entry in (number, cover_number) if entry is not None]
+        number = self._journal.intend(
+            self._plan,
+            row.resource,
+            row.source_id,
+            result.change,
+            target_id=target_id,
+            wanted=expected,
+            before=None if row.resource in PERSONAL else row.before,  # the plan has it, encrypted
+        )
+        if not payload:
+            self._journal.done(number, target_id=target_id, held={}, message=" ".join(result.omitted))
+            return
         try:
-            request = self.forms.change(row, target_id, with_cover(payload, sent))
-            leave = partial(self._journal.sent, *intended)
-            response = self._client.write(request.method, request.path, request.body, on_leave=leave)
+            request = self.forms.change(row, target_id, payload)
+            with self._journal.sending(number) as leave:
+                response = self._client.write(request.method, request.path, request.body, on_leave=leave)
         except RefusedError as refusal:
-            self._journal.answered(*intended)
-            reduced = self._reduced_change(row, refusal, result, with_cover=bool(sent))
-            if reduced is None:
+            reduced = self._references.without_missing(row, refusal, result.lasting)
+            if reduced is None or not reduced.payload:
                 problem = self.forms.explained(row, Operation.CHANGE, refusal)
-                for entry in intended:
-                    self._journal.refused(entry, problem, refusal.status)
-                raise FailedWriteError(problem) from None
-            self._change(reduced, cover, result)
+                raise self._journal.refused(number, problem, refusal.status) from None
+            self._change(reduced, result)
             return
         self.forms.taken(row, Operation.CHANGE)
         self.records.changed(row.resource, target_id)
-        record = response if isinstance(response, dict) else {}
-        if number is not None:
-            shown = self._shown(row, target_id, record, expected)
-            enter_done(
-                self._journal, number, self.types[row.resource], row, target_id, shown, expected, result.left_out
-            )
-            result.done[COUNTS[result.change]] = 1
-        if cover is not None and sent:
-            self._attachments.enter_cover(row, cover, target_id, result, record)
-
-    def _reduced_change(
-        self, row: PlanRow, refusal: RefusedError, result: RowResult, *, with_cover: bool
-    ) -> PlanRow | None:
-        """What of a change to send after a refusal: all of it otherwise, or a part; None where that would not help."""
-        if with_cover and is_upload_lost(refusal) and result.sends[COVER] < UPLOADS - 1:
-            result.sends[COVER] += 1
-            return row
-        reduced = self._references.without_missing(row, refusal, result.lasting)
-        return reduced if reduced is not None and reduced.payload else None
-
-
-def _without_fields(row: PlanRow, target_id: int) -> PlanRow:
-    """The row as a change of its cover alone."""
-    return msgspec.structs.replace(row, target_id=target_id, payload={})
-
-
-def with_cover(payload: Mapping[str, Any], uploaded: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The payload with the cover that was uploaded for it (service.md#covers)."""
-    return dict(payload) if uploaded is None else {**payload, "cover": uploaded}
+        shown = self._shown(row, target_id, response if isinstance(response, dict) else {}, expected)
+        enter_done(self._journal, number, resource_type, row, target_id, shown, expected, result.left_out)
+        result.done[COUNTS[result.change]] = 1

@@ -6,12 +6,15 @@ its request is sent and settled by the response. An entry that stays intended ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any, cast
 
 import msgspec
 
+from pipelines.errors import RefusedError, UnnamedRecordError
 from pipelines.migration.model.journal_entries import (
     COLUMNS,
     FailedWriteError,
@@ -31,6 +34,12 @@ _OF_RECORD = f"kind IN ({', '.join('?' * len(RECORD_WRITES))})"
 
 _MOST_VALUES = 10_000
 """Ids in one statement; Postgres takes 65,535 values."""
+
+
+IF_NOT_FOUND = (
+    "The target does not show it yet: look there. The next plan takes it where it is, and creates it where it is not."
+)
+"""What to do about a write that was answered with success, without the record that it made, where no lookup finds that."""
 
 
 class Journal:
@@ -79,9 +88,20 @@ class Journal:
         """The response to the last request of these entries is known: it has no effect that is still to come."""
         self._update(numbers, sent_at=None)
 
-    def accepted(self, number: int, message: str, status: int) -> None:
-        """The service answered a create with success, and not with what it made. It stays intended, and is never sent again."""
-        self._update([number], status=status, message=message)
+    @contextmanager
+    def sending(self, *numbers: int) -> Iterator[Callable[[], None]]:
+        """Send a request of these entries; yields what is called when it leaves. Its errors are raised: a refusal is an answer.
+
+        After a success that does not name what was made, they stay intended, and are never sent again.
+        """
+        try:
+            yield partial(self.sent, *numbers)
+        except UnnamedRecordError as unnamed:
+            self._update(numbers, status=unnamed.status, message=f"{unnamed} {IF_NOT_FOUND}")
+            raise
+        except RefusedError:
+            self.answered(*numbers)
+            raise
 
     def absent(self, number: int) -> None:
         """The write had no effect, and none is to come: it may be sent again."""

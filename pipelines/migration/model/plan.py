@@ -301,9 +301,9 @@ class PlanRow(msgspec.Struct, kw_only=True):
         return Finding(code=code, problem=problem, title=safe_text(self.display_title), **(record | values))
 
     @property
-    def attached(self) -> list[PlannedFile]:
-        """The files that are uploaded, except the cover, which is sent with the record."""
-        return [file for file in self.files if file.kind != COVER and file.action == FileAction.UPLOAD]
+    def uploads(self) -> list[PlannedFile]:
+        """The files that are uploaded."""
+        return [file for file in self.files if file.action == FileAction.UPLOAD]
 
     def without(self, names: Collection[str]) -> PlanRow:
         """The row without these fields, which are not sent and not expected."""

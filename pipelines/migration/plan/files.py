@@ -139,12 +139,11 @@ def _alike(file: PlannedFile, source_file: AttachedFile, other: AttachedFile) ->
 def requests_of(row: PlanRow) -> int:
     """Requests to the library for one record; those to the storage do not count.
 
-    The record takes one, and includes its cover. Each upload takes one for its presigned form, and an attached file one more for the asset
+    The record takes one, and includes the cover of a new one. Each upload takes one for its presigned form, and any other file one more
     (service.md#upload). References to records that are created later take one more, and each that is added to a list one.
     """
     if row.action == Action.MERGE:
         return len(row.candidates)
-    assets = len(row.attached)
-    covers = sum(file.action == FileAction.UPLOAD for file in row.files) - assets
-    is_sent = row.action == Action.CREATE or row.writes or covers > 0
-    return is_sent + covers + assets * 2 + row.is_linked + len(row.after)
+    is_new = row.action == Action.CREATE
+    uploads = sum(1 if is_new and file.kind == COVER else 2 for file in row.uploads)
+    return (is_new or row.writes) + uploads + row.is_linked + len(row.after)

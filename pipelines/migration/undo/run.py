@@ -7,7 +7,6 @@ Nothing is deleted except what the journal says this plan created or attached.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from http import HTTPStatus
 from itertools import groupby
 from operator import attrgetter
@@ -124,9 +123,9 @@ class UndoRun(Executor[UndoResult]):
     def _request(self, method: str, path: str, entries: Sequence[int], body: Mapping[str, Any] | None = None) -> None:
         """Send a request; what a DELETE does not find is deleted: its first try had its effect, or somebody else deleted it (I8)."""
         try:
-            self._client.write(method, path, body, on_leave=partial(self._journal.sent, *entries))
+            with self._journal.sending(*entries) as leave:
+                self._client.write(method, path, body, on_leave=leave)
         except RefusedError as refusal:
-            self._journal.answered(*entries)
             if method != "DELETE" or refusal.status != HTTPStatus.NOT_FOUND:
                 raise
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from pipelines.migration.apply.merges import Merges
+from pipelines.migration.apply.attachments import UPLOADS
 from pipelines.migration.apply.request_forms import RequestForms
+from pipelines.migration.apply.row_result import TRIES
 from pipelines.migration.apply.run import ApplyResult, ApplyRun
 from pipelines.migration.apply.target_records import TargetRecords
-from pipelines.migration.apply.unclear_creates import UnclearCreates
-from pipelines.migration.apply.writer import TRIES, UPLOADS, Writer
+from pipelines.migration.apply.unclear_writes import UnclearWrites
+from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
@@ -59,14 +60,6 @@ class Home:
         folder = self.folder / f"{plan}-{len(list(self.folder.glob(f'{plan}-*')))}" / plan
         written = plan_of(folder, rows, counts=counts, unfit=unfit)
         records = TargetRecords(self.client, lambda resource: pytest.fail(f"{resource} is listed"))
-        unclear = UnclearCreates(
-            written,
-            self.journal,
-            self.client,
-            TYPES,
-            lambda _resource, ids: set(ids) & self.before,
-            lambda resource: pytest.fail(f"{resource} is listed"),
-        )
         with closing(records), closing(Uploads(self.client)) as uploads:
             forms = RequestForms("new", {}, None, TYPES, self.journal, records.current)
             writer = Writer(
@@ -79,14 +72,16 @@ class Home:
                 forms=forms,
                 records=records,
             )
-            run = ApplyRun(
+            unclear = UnclearWrites(
                 written,
                 self.journal,
                 self.client,
-                writer,
-                Merges(plan, self.journal, self.client, TYPES, forms, records),
-                unclear,
+                TYPES,
+                lambda _resource, ids: set(ids) & self.before,
+                lambda resource: pytest.fail(f"{resource} is listed"),
+                writer.settles,
             )
+            run = ApplyRun(written, self.journal, self.client, writer, unclear)
             run.workers = 1  # rows in their order
             run.settle()
             return run.run()
@@ -330,7 +325,7 @@ def test_a_refused_record_fails_alone_and_is_tried_by_the_next_apply(home: Home,
 def test_a_file_that_cannot_be_uploaded_costs_neither_the_record_nor_other_files(
     home: Home, library: SmallLibrary
 ) -> None:
-    library.order("GET publications/cover/presign", refusal(422, "TooLarge", "the cover is too large"))
+    library.order("GET publications/cover/presign", *[refusal(422, "TooLarge", "the cover is too large")] * 2)
     library.order("GET assets/presign", refusal(422, "TooLarge", "the file is too large"))
     applied = home.apply([new(files=[cover(), file(1), file(2, OTHER)])])
     assert (applied.created, applied.files_uploaded, applied.failed) == (1, 1, 1)

@@ -1,7 +1,8 @@
-"""Settles creates without a response, all of a resource at once: each takes the record that it made, or is known to have made none (I8).
+"""Settles writes without a response that must not happen twice, all of a resource at once: each had its effect, or had none (I8).
 
-That is certain once their requests can take no effect any more (`late_effects.py`) and while none of the resource is under way: then a new
-record of the target that no entry accounts for is from one of them, or from people.
+Assets and merges are looked up in their records. A create takes the record that it made, or is known to have made none: that is certain
+once their requests can take no effect any more (`late_effects.py`) and while none of the resource is under way. Then a new record of the
+target that no entry accounts for is from one of them, or from people.
 """
 
 from __future__ import annotations
@@ -12,14 +13,22 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from pipelines.errors import RefusedError
 from pipelines.inventory import LIST_PATHS
 from pipelines.migration.apply.digests import enter_done
 from pipelines.migration.apply.references import References
 from pipelines.migration.apply.target_records import ReadListing
-from pipelines.migration.model.actions import Action
+from pipelines.migration.model.actions import WRITTEN_ACTIONS
 from pipelines.migration.model.comparable import STEP, digest
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_unsettled, was_accepted
+from pipelines.migration.model.journal_entries import (
+    FailedWriteError,
+    JournalEntry,
+    WriteKind,
+    WriteState,
+    is_unsettled,
+    was_accepted,
+)
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.records.values import whole_number
@@ -50,11 +59,14 @@ class UnclearCreate:
         return self.entry.wanted or self.row.expected
 
 
+Settle = Callable[[PlanRow, JournalEntry], bool]
+"""Enters a write as done if it had its effect, and returns whether it had. Raises `FailedWriteError` where that stays unknown."""
+
 Fits = Callable[[UnclearCreate, NewRecord], bool]
 
 
-class UnclearCreates:
-    """Settles the creates of one plan.
+class UnclearWrites:
+    """Settles the writes of one plan. `settles`: how those of other kinds than creates are.
 
     `known_before`: returns those ids of a resource that were in the target when the plan was made. `read_listing`: lists a resource of the
     target now, proved complete.
@@ -68,6 +80,7 @@ class UnclearCreates:
         types: Mapping[str, ResourceType],
         known_before: Callable[[str, Collection[int]], set[int]],
         read_listing: ReadListing,
+        settles: Mapping[WriteKind, Settle],
     ) -> None:
         self._plan = plan
         self._journal = journal
@@ -75,21 +88,43 @@ class UnclearCreates:
         self._types = types
         self._known_before = known_before
         self._read_listing = read_listing
+        self._settles = settles
         self._references = References(plan.name, journal, types, client)
 
     def settle(self, resource: str = "") -> None:
-        """Settle the creates of a resource, or of all; those of which it stays unknown are parked for a person."""
-        entries: dict[str, dict[int, JournalEntry]] = defaultdict(dict)
+        """Settle the writes of a resource, or of all; those of which it stays unknown are parked for a person."""
+        entries: dict[str, dict[int, list[JournalEntry]]] = defaultdict(lambda: defaultdict(list))
         for entry in self._journal.of_plan(self._plan.name, WriteState.INTENDED, WriteState.PARKED):
-            if entry.kind == WriteKind.CREATE and is_unsettled(entry) and resource in {"", entry.resource}:
-                entries[entry.resource][entry.source_id] = entry
+            is_settled = entry.kind == WriteKind.CREATE or entry.kind in self._settles
+            if is_settled and is_unsettled(entry) and resource in {"", entry.resource}:
+                entries[entry.resource][entry.source_id].append(entry)
         for name, of_resource in entries.items():
-            creates = [
-                UnclearCreate(self._references.resolve(row, []), of_resource[row.source_id])
-                for row in self._plan.rows(Action.CREATE, resources=[name])
-                if row.source_id in of_resource
-            ]
-            self._settle(creates, self._new_records(creates[0].row, min(create.entry.begun_at for create in creates)))
+            creates = []
+            for row in self._plan.rows(*WRITTEN_ACTIONS, resources=[name]):
+                for entry in of_resource.get(row.source_id, ()):
+                    if entry.kind == WriteKind.CREATE:
+                        creates.append(UnclearCreate(self._references.resolve(row, []), entry))
+                    else:
+                        self._settle_one(row, entry)
+            if creates:
+                since = min(create.entry.begun_at for create in creates)
+                self._settle(creates, self._new_records(creates[0].row, since))
+
+    def _settle_one(self, row: PlanRow, entry: JournalEntry) -> None:
+        try:
+            if not self._settles[entry.kind](row, entry):
+                self._without_effect(entry)
+        except RefusedError as refusal:
+            self._journal.refused(entry.number, str(refusal), refusal.status)
+        except FailedWriteError:
+            pass  # it is parked
+
+    def _without_effect(self, entry: JournalEntry) -> None:
+        """Nothing of a write is there: it may be sent again, unless it was answered with success."""
+        if was_accepted(entry):
+            self._journal.parked(entry.number, entry.message or "")
+        else:
+            self._journal.absent(entry.number)
 
     def _settle(self, creates: list[UnclearCreate], unaccounted: list[NewRecord]) -> None:
         fitting: tuple[Fits, ...] = (self._equals, self._is_alike)
@@ -101,10 +136,8 @@ class UnclearCreates:
             if equal or doubtful:
                 texts = any(isinstance(number, str) for number in equal)
                 self._park(create, equal or doubtful, NO_NUMBER if texts else "which differ from it")
-            elif was_accepted(create.entry):
-                self._journal.parked(create.entry.number, create.entry.message or "")
             else:
-                self._journal.absent(create.entry.number)
+                self._without_effect(create.entry)
 
     def _adopt(
         self, creates: list[UnclearCreate], unaccounted: list[NewRecord], fits: Fits

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from pipelines.migration.apply.digests import content_of
-from pipelines.migration.apply.unclear_creates import UnclearCreates
+from pipelines.migration.apply.unclear_writes import UnclearWrites
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
@@ -68,7 +68,7 @@ def settle(
                 return nullcontext(cast(TargetListing, Listed(whole)))
 
             client, plan = client_for(serve(script).url, clock=clock), plan_of(tmp_path / "plan", rows)
-            UnclearCreates(plan, journal, client, TYPES, lambda *_: set(), listing).settle(resource)
+            UnclearWrites(plan, journal, client, TYPES, lambda *_: set(), listing, {}).settle(resource)
             return [*journal.of_plan("plan")]
 
         yield run
