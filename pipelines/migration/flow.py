@@ -30,13 +30,14 @@ from pipelines.migration.apply.target_records import TargetRecords
 from pipelines.migration.apply.unclear_writes import UnclearWrites
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
+from pipelines.migration.model.comparison_database import comparison_database
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, TARGET, Plan
 from pipelines.migration.model.plan_findings import add_lacking
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS
-from pipelines.migration.model.target_comparison import target_comparison
-from pipelines.migration.model.target_reading import TargetListing, TargetNow, reading_name
+from pipelines.migration.model.target_comparison import TargetComparison
+from pipelines.migration.model.target_reading import TargetListing, reading_name
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
 from pipelines.migration.plan.comparison import Merged, read_now
 from pipelines.migration.plan.conflicts import newest_table
@@ -245,19 +246,17 @@ class Migration:
     def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal) -> None:
         """Read the target again, and raise `StopError` where the plan does not fit any more."""
         run = f"apply-{self.session.clock.now():%Y%m%dT%H%M%S}"
-        with workdir(plan) as folder, TargetIds(plan.folder, same_library=plan.facts.same_library) as ids:
+        with TargetIds(plan.folder, same_library=plan.facts.same_library) as ids:
             resources = (PUBLICATIONS, *plan.facts.written_other_resources)
-            now = self._read_target(plan, client, folder, run, resources, ids.merged_before)
-            check_fresh(plan, journal, now, folder, self._description_now(plan, client))
+            with self._compared(plan, journal, client, run, resources, ids.merged_before) as comparison:
+                check_fresh(comparison, journal, self._description_now(plan, client))
 
     def _appeared(self, plan: Plan, client: LibraryClient, journal: Journal) -> set[int]:
         """The authorities of the source that the plan creates and the target has by now: a service may make some of authors."""
         run = f"appeared-{self.session.clock.now():%Y%m%dT%H%M%S}"
-        with workdir(plan) as folder:
-            now = self._read_target(plan, client, folder, run, [AUTHORITIES])
-            with target_comparison(plan, journal, now, folder) as comparison:
-                comparison.locate(AUTHORITIES)
-                return {source_id for source_id, _ids in comparison.appeared()}
+        with self._compared(plan, journal, client, run, [AUTHORITIES]) as comparison:
+            comparison.locate(AUTHORITIES)
+            return {source_id for source_id, _ids in comparison.appeared()}
 
     def _description_now(self, plan: Plan, client: LibraryClient) -> Description | None:
         """The target's description as it is now, where the plan has one."""
@@ -266,26 +265,31 @@ class Migration:
         clock = self.session.clock
         return ask_again(Probe(client, clock, client.requests + 2), earlier, clock.now().isoformat(timespec="seconds"))
 
-    def _read_target(  # noqa: PLR0917  what is read, and for what
+    @contextmanager
+    def _compared(  # noqa: PLR0917  what is read, and for what
         self,
         plan: Plan,
+        journal: Journal,
         client: LibraryClient,
-        folder: Path,
         run: str,
         resources: Iterable[str],
         merged_before: Callable[[str], Merged] = lambda _: {},
-    ) -> dict[str, TargetNow]:
-        """Read these resources of the target again.
+    ) -> Iterator[TargetComparison]:
+        """Read these resources of the target again, beside the plan, for the length of the block.
 
         `merged_before`: records of the target that the plan merges into others before it writes a resource.
         """
         target, types = plan.facts.target.tenant, self.session.types_of(plan)
-        listed = {resource: self.session.reader.read(target, client, folder, run, resource) for resource in resources}
-        now = {}
-        for resource, listing in listed.items():
-            side = replace(plan.side(TARGET, resource), folder=folder / "target")
-            now[resource] = read_now(side, listing, types[resource], merged_before(resource))
-        return now
+        with workdir(plan) as folder:
+            listed = {
+                resource: self.session.reader.read(target, client, folder, run, resource) for resource in resources
+            }
+            now = {}
+            for resource, listing in listed.items():
+                side = replace(plan.side(TARGET, resource), folder=folder / "target")
+                now[resource] = read_now(side, listing, types[resource], merged_before(resource))
+            with comparison_database(folder, {}) as database:
+                yield TargetComparison(plan, journal, now, database)
 
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient, limits: Limits = LIMITS) -> Iterator[Writer]:
@@ -331,21 +335,19 @@ class Migration:
         """
         if evidence is not None:
             check_free(evidence)
-        target = plan.facts.target.tenant
-        with self.session.at_target(plan) as (journal, client), workdir(plan) as folder:
+        base_url, source = self.settings.tenant(plan.facts.target.tenant).base_url, plan.facts.source
+        with self.session.at_target(plan) as (journal, client):
             wait_for_unanswered(journal, client)
             run = reading_name("verify", plan, journal)
-            now = self._read_target(plan, client, folder, run, plan.facts.resources)
-            base_url, raw = self.settings.tenant(target).base_url, now[PUBLICATIONS].raw
-            check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
-            at = self.session.clock.now()
-            verification = verify(plan, journal, now, folder, at=at, client=client, check_contents=check_contents)
-            if evidence is not None:
-                source = plan.facts.source
-                key = f"{snapshot_key(source.tenant, source.snapshot)}/{MANIFEST}"
-                [manifest] = self.session.source_data.objects.read_all([key])
-                write_evidence(evidence, plan, verification, journal, target=raw, source=manifest, at=at)
-            return verification
+            with self._compared(plan, journal, client, run, plan.facts.resources) as comparison:
+                raw, at = comparison.now[PUBLICATIONS].raw, self.session.clock.now()
+                check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
+                verification = verify(comparison, at=at, client=client, check_contents=check_contents)
+                if evidence is not None:
+                    key = f"{snapshot_key(source.tenant, source.snapshot)}/{MANIFEST}"
+                    [manifest] = self.session.source_data.objects.read_all([key])
+                    write_evidence(evidence, plan, verification, journal, target=raw, source=manifest, at=at)
+                return verification
 
     def undo(self, plan: Plan, *, really: bool = False, limits: Limits = LIMITS) -> UndoResult:
         """Take back the writes of a plan, except in records that people edited since. Without `really`, only report the effect.
@@ -373,11 +375,10 @@ class Migration:
                     run.settle()
                     run.run()
                 else:
-                    with workdir(plan) as folder:
-                        name = reading_name("undo", plan, journal)
-                        resources = (PUBLICATIONS, *plan.facts.written_other_resources)
-                        now = self._read_target(plan, client, folder, name, resources)
-                        run.dry_run(now)
+                    name = reading_name("undo", plan, journal)
+                    resources = (PUBLICATIONS, *plan.facts.written_other_resources)
+                    with self._compared(plan, journal, client, name, resources) as comparison:
+                        run.dry_run(comparison.now)
             finally:
                 result.requests = client.requests
             if really:

@@ -20,7 +20,6 @@ from pipelines.errors import (
     TemporaryError,
     UnclearError,
 )
-from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.row_result import KINDS, RowResult
 from pipelines.migration.model.journal import Journal
@@ -49,14 +48,13 @@ UNNAMED = "file"
 class Attachments:
     """Attaches files, from several threads at once; the files of one record are for one thread."""
 
-    def __init__(  # noqa: PLR0917  both ends, and what is known of them
+    def __init__(
         self,
         plan: str,
         journal: Journal,
         client: LibraryClient,
         uploads: Uploads,
         open_blob: Callable[[str], AbstractContextManager[BinaryIO]],
-        file_visibility: FileVisibility,
         *,
         forms: RequestForms,
     ) -> None:
@@ -66,7 +64,6 @@ class Attachments:
         self._client = client
         self._uploads = uploads
         self._open_blob = open_blob
-        self._file_visibility = file_visibility
 
     def attach_missing(
         self, row: PlanRow, target_id: int, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult
@@ -102,7 +99,7 @@ class Attachments:
         [file] = (file for file in row.uploads if part_of(file) == entry.part)
         target_id = entry.target_id or row.existing_target_id
         record = self._client.get_record(f"{row.resource}/{target_id}")
-        if not self._file_visibility.shows_all(record):
+        if not shows_files(record):
             message = f"{describe_file(file)}: it is unknown whether it was attached, because the service does not show the files"
             self._journal.parked(entry.number, message)
             raise FailedWriteError(message)
@@ -202,6 +199,11 @@ class Attachments:
             entry.asset_id for entry in entries if entry.kind == WriteKind.ASSET and entry.state == WriteState.DONE
         }
         return attached | {file.target_asset_id for file in row.files}
+
+
+def shows_files(record: Mapping[str, Any]) -> bool:
+    """Whether a record shows which files it has; no document says that every response does (service.md#assets, service.md#not-shown)."""
+    return isinstance(record.get("assets"), list)
 
 
 def is_like(file: PlannedFile, attached: AttachedFile) -> bool:

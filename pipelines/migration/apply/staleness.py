@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 
 from pipelines.errors import StopError
 from pipelines.inventory import plural
@@ -11,37 +10,29 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, WRITING_ORDER, may_appear
-from pipelines.migration.model.target_comparison import TargetComparison, target_comparison, value_before
-from pipelines.migration.model.target_reading import TargetNow
+from pipelines.migration.model.target_comparison import TargetComparison, value_before
 from pipelines.shapes.model import Description, ResourceSchema
 
 EXAMPLES = 5
 """Records that the message names."""
 
 
-def check_fresh(
-    plan: Plan,
-    journal: Journal,
-    now: Mapping[str, TargetNow],
-    workdir: Path,
-    description: Description | None,
-) -> None:
-    """Raise `StopError` where the target as it is `now` needs another plan. `description`: its own one now, if it can be read.
+def check_fresh(comparison: TargetComparison, journal: Journal, description: Description | None) -> None:
+    """Raise `StopError` where the target as it is now needs another plan. `description`: its own one now, if it can be read.
 
     Checks the records that no apply has begun: that those to be created have not appeared since, and that nobody changed what the plan
-    knows of those to be changed. Whether authorities that a service makes itself have appeared is looked up just before they
-    are written.
+    knows of those to be changed. Once any publication was written, new authorities may be from the service itself: they are looked up
+    again just before authorities are written.
     """
+    plan = comparison.plan
     stale, count = [*dict.fromkeys(_described_otherwise(plan, description))], 0
-    if not stale:
-        is_begun = may_appear(plan.facts.counts) and any(
-            entry.resource == PUBLICATIONS for entry in journal.of_plan(plan.name)
-        )
-        with target_comparison(plan, journal, now, workdir) as comparison:
-            for resource in filter(now.__contains__, WRITING_ORDER):
-                for problem in _problems(comparison, resource, may_be_new=resource == AUTHORITIES and is_begun):
-                    count += 1
-                    stale += [problem] if count <= EXAMPLES else []
+    may_be_new = may_appear(plan.facts.counts) and any(
+        entry.resource == PUBLICATIONS for entry in journal.of_plan(plan.name)
+    )
+    for resource in () if stale else filter(comparison.now.__contains__, WRITING_ORDER):
+        for problem in _problems(comparison, resource, may_be_new=may_be_new and resource == AUTHORITIES):
+            count += 1
+            stale += [problem] if count <= EXAMPLES else []
     if not stale:
         return
     source, target = plan.facts.source.tenant, plan.facts.target.tenant

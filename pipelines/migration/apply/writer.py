@@ -22,7 +22,6 @@ from pipelines.errors import (
 )
 from pipelines.migration.apply.attachments import Attachments, is_upload_lost
 from pipelines.migration.apply.digests import content_of, enter_done, shows_any
-from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.merges import Merges
 from pipelines.migration.apply.references import References
 from pipelines.migration.apply.request_forms import Operation, RequestForms
@@ -70,8 +69,7 @@ class Writer:
         self.records = records
         self.forms = forms
         self.types = types
-        self.file_visibility = FileVisibility(client, journal.ids_with_new_files)
-        self._attachments = Attachments(plan, journal, client, uploads, open_blob, self.file_visibility, forms=forms)
+        self._attachments = Attachments(plan, journal, client, uploads, open_blob, forms=forms)
         self._merges = Merges(plan, journal, client, types, forms, records)
         self.settles: dict[WriteKind, Settle] = {
             WriteKind.ASSET: self._attachments.settle,

@@ -296,14 +296,6 @@ class Journal:
             (*self._pair, resource, WriteState.DONE, WriteKind.CREATE, WriteKind.ASSET),
         )
 
-    def ids_with_new_files(self) -> list[int]:
-        """Ids of some records of the target to which files were attached, the last ones first."""
-        rows = self._store.read(
-            "SELECT target_id FROM migration_writes WHERE target = ? AND state = ? AND kind = ? ORDER BY number DESC LIMIT 3",
-            (self._pair[1], WriteState.DONE, WriteKind.ASSET),
-        )
-        return [number for (number,) in rows]
-
     def last_change(self, plan: str) -> str:
         """The moment at which an entry of a plan was last begun or settled; empty where the plan has no entry."""
         [(moment,)] = self._store.read(

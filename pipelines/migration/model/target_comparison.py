@@ -7,8 +7,6 @@ are there are then compared one by one, while plan and target are read in the or
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -16,7 +14,7 @@ import pyarrow as pa
 
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.comparable import STEP, Form, digest
-from pipelines.migration.model.comparison_database import comparison_database, create_table, scratch_table
+from pipelines.migration.model.comparison_database import create_table, scratch_table
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import SOURCE, TARGET, Plan, PlanRow
@@ -188,12 +186,3 @@ class TargetComparison:
 def value_before(row: PlanRow, resource_type: ResourceType) -> dict[str, str | None]:
     """Field → what the target had when the plan was made, in compared form, of what the plan changes or cannot change."""
     return {**resource_type.compared_record(row.before)} | {name: kept for name, (_sent, kept) in row.kept.items()}
-
-
-@contextmanager
-def target_comparison(
-    plan: Plan, journal: Journal, now: Mapping[str, TargetNow], workdir: Path
-) -> Iterator[TargetComparison]:
-    """A comparison whose database is in `workdir`, for the length of the block."""
-    with comparison_database(workdir, {}) as database:
-        yield TargetComparison(plan, journal, now, database)

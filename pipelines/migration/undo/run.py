@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from pipelines.errors import RefusedError
+from pipelines.migration.apply.attachments import shows_files
 from pipelines.migration.apply.executor import Executor
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.apply.worker_pool import WorkerPool
@@ -101,8 +102,7 @@ class UndoRun(Executor[UndoResult]):
             return None
         lists = {name: self._writer.forms.addition(item.row, name, record["id"]) for name in resource_type.posted}
         record = {**record, **{name: sorted(self._writer.records.entries(*lists[name])) for name in lists}}
-        shows_files = not resource_type.has_files or self._writer.file_visibility.shows_all(record)
-        return TargetRecord.of(record, resource_type, all_files=shows_files)
+        return TargetRecord.of(record, resource_type, all_files=not resource_type.has_files or shows_files(record))
 
     def _take_back(self, item: UndoItem, inverse: InverseRow) -> None:
         """Send the requests of a row; the entries that each undoes are in the journal when it leaves and once it is answered."""

@@ -5,7 +5,6 @@ It has the plan, every write, the target's publications and the findings. Any Ba
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.residue import record_json
 from pipelines.records.tables.registry import raw_table
 from pipelines.records.values import decode_record
-from pipelines.store.durable import CHUNK_BYTES, storage_errors, sync_file, sync_folder
+from pipelines.store.durable import sha256_of, storage_errors, sync_file, sync_folder
 from pipelines.store.parquet import row_batches, table_writer
 from pipelines.version import VERSION
 
@@ -71,14 +70,15 @@ def write_evidence(
 ) -> None:
     """Make the whole bag, or nothing. `target`: the raw table of its publications. `source`: the manifest of the source's snapshot."""
     with _unfinished_bag(folder) as bag:
+        data = bag / "data"
         for name in (*PLAN_FILES, verification.table, verification.name):
             if plan.path(name).exists():
-                bag.add(name, _pieces(plan.path(name)))
-        bag.add(JOURNAL, (msgspec.json.encode(entry) + b"\n" for entry in journal.of_plan(plan.name)))
-        with _without_signed_urls(target) as unsigned:
-            bag.add(TARGET, _pieces(unsigned))
+                shutil.copyfile(plan.path(name), data / name)
+        with (data / JOURNAL).open("wb") as file:
+            file.writelines(msgspec.json.encode(entry) + b"\n" for entry in journal.of_plan(plan.name))
+        _write_unsigned(target, data / TARGET)
         if source is not None:
-            bag.add(SOURCE, [source])
+            (data / SOURCE).write_bytes(source)
         verdict = (
             "equal"
             if verification.equal
@@ -87,90 +87,60 @@ def write_evidence(
         )
         verified_at = verification.verified_at
         facts = {"plan": plan.name, "seal": plan.facts.seal, "verified_at": verified_at, "verdict": verdict}
-        bag.add("README.txt", [_README.format(**facts).encode()])
-        bag.close(
+        (data / "README.txt").write_bytes(_README.format(**facts).encode())
+        _add_tags(
+            bag,
             {
                 "Source-Organization": plan.facts.target.base_url,
                 "External-Description": f"Migration of {plan.facts.source.tenant} into {plan.facts.target.tenant}: {verdict}",
                 "External-Identifier": plan.name,
                 "Bagging-Date": f"{at.astimezone(UTC):%Y-%m-%d}",
                 "Bag-Software-Agent": f"bookferry {VERSION}",
-            }
+            },
         )
 
 
-@contextmanager
-def _without_signed_urls(raw: Path) -> Iterator[Path]:
-    """The raw table of publications without signed addresses (I10), for the length of the block: a bag is handed on."""
-    unsigned, table = raw.with_name("unsigned.parquet"), raw_table(PUBLICATIONS)
+def _write_unsigned(raw: Path, unsigned: Path) -> None:
+    """Write the raw table of publications without signed addresses (I10): a bag is handed on."""
+    table = raw_table(PUBLICATIONS)
+    place = table.schema.get_field_index("payload")
     with storage_errors(raw), pq.ParquetFile(raw) as file, table_writer(unsigned, table) as writer:
-        place = table.schema.get_field_index("payload")
         for batch in row_batches(file, rows=STEP):
             payloads = cast("list[bytes]", batch.column("payload").cast(pa.binary()).to_pylist())
             texts = [record_json(decode_record(payload)) for payload in payloads]
             writer.write(batch.set_column(place, table.schema.field(place), pa.array(texts, table.schema.types[place])))
-    try:
-        yield unsigned
-    finally:
-        unsigned.unlink()
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(CHUNK_BYTES):
-            yield piece
+def _add_tags(bag: Path, info: dict[str, str]) -> None:
+    """Add the tag files of a bag whose payload is complete: RFC 8493, 2.1 and 2.2."""
+    payload = [*(bag / "data").iterdir()]
+    info["Payload-Oxum"] = f"{sum(path.stat().st_size for path in payload)}.{len(payload)}"
+    tags = {
+        "bagit.txt": "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n",
+        "bag-info.txt": "".join(f"{name}: {value}\n" for name, value in info.items()),
+        "manifest-sha256.txt": _manifest(bag, payload),
+    }
+    for name, text in tags.items():
+        (bag / name).write_bytes(text.encode())
+    (bag / "tagmanifest-sha256.txt").write_bytes(_manifest(bag, [bag / name for name in tags]).encode())
 
 
-class _Bag:
-    """A bag that is being written. Every file is hashed on its way in."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._payload: dict[str, str] = {}
-        self._tags: dict[str, str] = {}
-        self._bytes = 0
-
-    def add(self, name: str, pieces: Iterable[bytes]) -> None:
-        """Add a payload file."""
-        self._payload[f"data/{name}"], written = self._write(f"data/{name}", pieces)
-        self._bytes += written
-
-    def close(self, info: dict[str, str]) -> None:
-        """Add the tag files: RFC 8493, 2.1 and 2.2."""
-        info = {**info, "Payload-Oxum": f"{self._bytes}.{len(self._payload)}"}
-        self._tag("bagit.txt", "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n")
-        self._tag("bag-info.txt", "".join(f"{name}: {value}\n" for name, value in info.items()))
-        self._tag("manifest-sha256.txt", _manifest(self._payload))
-        self._tag("tagmanifest-sha256.txt", _manifest(self._tags))
-
-    def _tag(self, name: str, text: str) -> None:
-        self._tags[name], _written = self._write(name, [text.encode()])
-
-    def _write(self, name: str, pieces: Iterable[bytes]) -> tuple[str, int]:
-        path, digest, written = self._folder / name, hashlib.sha256(), 0
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as file:
-            for piece in pieces:
-                digest.update(piece)
-                written += file.write(piece)
-        sync_file(path)
-        return digest.hexdigest(), written
-
-
-def _manifest(hashes: dict[str, str]) -> str:
-    return "".join(f"{digest}  {name}\n" for name, digest in hashes.items())
+def _manifest(bag: Path, paths: Iterable[Path]) -> str:
+    return "".join(f"{sha256_of(path)}  {path.relative_to(bag).as_posix()}\n" for path in paths)
 
 
 @contextmanager
-def _unfinished_bag(folder: Path) -> Iterator[_Bag]:
+def _unfinished_bag(folder: Path) -> Iterator[Path]:
     """A bag in a folder beside `folder`; it is moved there at the end of the block, or removed after an error."""
     growing = folder.with_name(f".{folder.name}.growing")
     with storage_errors(folder):
         check_free(folder)
         shutil.rmtree(growing, ignore_errors=True)
-        growing.mkdir(parents=True)
+        (growing / "data").mkdir(parents=True)
         try:
-            yield _Bag(growing)
+            yield growing
+            for path in growing.rglob("*"):
+                sync_folder(path) if path.is_dir() else sync_file(path)
             growing.replace(folder)
         except BaseException:
             shutil.rmtree(growing, ignore_errors=True)

@@ -6,7 +6,7 @@ The result is stored beside the plan, under its date: a JSON document with the c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from io import TextIOWrapper
 from pathlib import Path
@@ -15,13 +15,10 @@ import msgspec
 
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Finding, StepResult
-from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.plan_findings import findings_of
 from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING, UNREAD, Kind
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.model.target_comparison import target_comparison
-from pipelines.migration.model.target_reading import TargetNow
+from pipelines.migration.model.target_comparison import TargetComparison
 from pipelines.migration.verify.discrepancies import Discrepancies
 from pipelines.migration.verify.records import check_records
 from pipelines.migration.verify.verdict import STEP, FileFindings, MigrationVerification
@@ -34,35 +31,32 @@ COLUMNS = ("code", "resource", "record", "in the target", "title", "field", "wan
 
 
 def verify(
-    plan: Plan,
-    journal: Journal,
-    now: Mapping[str, TargetNow],
-    workdir: Path,
+    comparison: TargetComparison,
     *,
     at: datetime,
     client: LibraryClient,
     check_contents: Callable[[Discrepancies], int] | None = None,
 ) -> MigrationVerification:
-    """Compare a plan with the target as it is `now`, and store the result beside the plan. `workdir`: a folder for temporary files.
+    """Compare a plan with the target as it is now, and store the result beside the plan.
 
-    `now`: resource → its records. `check_contents` adds the differences in the bytes of files, and returns how many files it compared.
+    `check_contents` adds the differences in the bytes of files, and returns how many files it compared.
     """
+    plan = comparison.plan
     facts, name = plan.facts, plan.free_name(STEP, at)
-    with target_comparison(plan, journal, now, workdir) as comparison:
-        discrepancies = Discrepancies(comparison.database)
-        records, files = check_records(comparison, discrepancies)
-        contents = check_contents(discrepancies) if check_contents is not None else None
-        # a file may have been attached by a person since, so those that are lacking are looked up
-        discrepancies.add(
-            msgspec.structs.replace(finding, problem=f"the plan could not send it: {finding.problem}")
-            for finding in findings_of(plan)
-            if finding.lacking and finding.kind in (Kind.RECORDS, Kind.REFERENCES)
-        )
-        counts = Counter(discrepancies.counts())
-        result = StepResult(plan=plan.name)
-        result.lacking.records = facts.unfit
-        result.lacking.unanswered = facts.unanswered_records
-        _write_table(plan.path(f"{name}.tsv"), discrepancies.findings(), result)
+    discrepancies = Discrepancies(comparison.database)
+    records, files = check_records(comparison, discrepancies)
+    contents = check_contents(discrepancies) if check_contents is not None else None
+    # a file may have been attached by a person since, so those that are lacking are looked up
+    discrepancies.add(
+        msgspec.structs.replace(finding, problem=f"the plan could not send it: {finding.problem}")
+        for finding in findings_of(plan)
+        if finding.lacking and finding.kind in (Kind.RECORDS, Kind.REFERENCES)
+    )
+    counts = Counter(discrepancies.counts())
+    result = StepResult(plan=plan.name)
+    result.lacking.records = facts.unfit
+    result.lacking.unanswered = facts.unanswered_records
+    _write_table(plan.path(f"{name}.tsv"), discrepancies.findings(), result)
     lacking, as_planned = result.lacking, not counts.total()
     counts[MISSING, True] += lacking.files + lacking.covers
     counts[MISSING, False] += lacking.records + lacking.unanswered
@@ -80,7 +74,7 @@ def verify(
         conflicts=facts.count(Action.CONFLICT),
         quarantined=facts.count(Action.QUARANTINED) + facts.unfit,
         skipped=facts.count(Action.SKIPPED),
-        target_records=now[PUBLICATIONS].side.records,
+        target_records=comparison.now[PUBLICATIONS].side.records,
         requests=client.requests,
         table=f"{name}.tsv",
         findings=result.findings,
