@@ -135,15 +135,13 @@ def _decide_deletion(inverse: InverseRow, item: UndoItem, creation: JournalEntry
     if edited := [name for name, value in written.items() if digest(record.fields.get(name)) != value]:
         reasons.append(f"people changed {', '.join(edited)} since")
     attached = {entry.asset_id for entry in entries if entry.kind == WriteKind.ASSET and entry.state == WriteState.DONE}
-    parts_in_doubt = {
-        entry.part for entry in entries if entry.kind == WriteKind.ASSET and entry.state != WriteState.DONE
-    }
-    in_doubt = [file for file in item.row.files if part_of(file) in parts_in_doubt]
-    if record.files is None and (attached or in_doubt):
+    if record.files is None and attached:
         reasons.append(FILES_HIDDEN)
-    for asset_id, asset in record.assets.items():
-        if asset_id not in attached and not any(is_like(file, asset) for file in in_doubt):
-            reasons.append(f"people attached {asset.filename or asset.name or asset_id} since")
+    reasons += (
+        f"people attached {asset.filename or asset.name or asset_id} since"
+        for asset_id, asset in record.assets.items()
+        if asset_id not in attached
+    )
     covers = [file for file in item.row.files if file.kind == COVER]
     if record.cover is not None and not any(is_like(file, record.cover) for file in covers):
         reasons.append("people set another cover since")
@@ -173,12 +171,10 @@ def _decide_reversal(inverse: InverseRow, item: UndoItem, record: TargetRecord, 
             _remove_cover(inverse, item, entry, file, record.cover)
         elif entry.state == WriteState.DONE:
             _delete_asset(inverse, entry, file, record)
+        elif any(is_like(file, asset) for asset in record.assets.values()):
+            inverse.stays.append(f"{describe_file(file)}: it is unknown whether this plan attached it")
         else:
-            before = {file.asset_id for file in item.files_before()}
-            if any(is_like(file, asset) for asset_id, asset in record.assets.items() if asset_id not in before):
-                inverse.stays.append(f"{describe_file(file)}: it is unknown whether this plan attached it")
-            else:
-                inverse.undoes.append(entry.number)
+            inverse.undoes.append(entry.number)
 
 
 def _revert_fields(
@@ -217,7 +213,7 @@ def _remove_cover(
     """Removes the cover that the plan set, where the record had none before."""
     if cover is not None and not is_like(file, cover):
         inverse.stays.append("people set another cover since")
-    elif cover is not None and any(before.kind == COVER for before in item.files_before()):
+    elif cover is not None and any(earlier.kind == WriteKind.COVER for earlier in item.earlier_entries):
         inverse.stays.append("the cover that it had before is not stored anywhere, so the new one stays")
     else:
         if cover is not None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from pipelines.migration.model.actions import WRITTEN_ACTIONS
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_unsettled
-from pipelines.migration.model.plan import TARGET, Plan, PlanRow, plan_row
-from pipelines.migration.plan.files import described_files
-from pipelines.records.files import AttachedFile
+from pipelines.migration.model.plan import Plan, PlanRow, plan_row
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import open_table
 
@@ -25,8 +23,12 @@ class UndoItem(NamedTuple):
     row: PlanRow
     entries: list[JournalEntry]
     """The journal entries of the record, of every plan."""
-    files_before: Callable[[], Sequence[AttachedFile]]
-    """Reads the files that the record had when the plan was made; only what is doubtful needs them."""
+
+    @property
+    def earlier_entries(self) -> list[JournalEntry]:
+        """What earlier plans wrote to the record and nobody took back. A plan replaces only a cover of these."""
+        first = min((entry.number for entry in self.open_entries), default=0)
+        return [entry for entry in self.entries if entry.number < first and entry.state == WriteState.DONE]
 
     @property
     def open_entries(self) -> list[JournalEntry]:
@@ -66,12 +68,7 @@ def worklist(plan: Plan, journal: Journal) -> Iterator[UndoItem]:
 
 def item_of(plan: Plan, journal: Journal, row: PlanRow) -> UndoItem:
     """What the journal has of a row."""
-
-    def files_before() -> Sequence[AttachedFile]:
-        files = plan.side(TARGET, row.resource).files([] if row.target_id is None else [row.target_id])
-        return described_files(files.get(row.target_id or 0))
-
-    return UndoItem(plan.name, row, journal.of_record(row.resource, row.source_id), files_before)
+    return UndoItem(plan.name, row, journal.of_record(row.resource, row.source_id))
 
 
 def _rows_backwards(plan: Plan) -> Iterator[PlanRow]:

@@ -72,11 +72,10 @@ def decide(
     files: list[AttachedFile] | None = [],  # noqa: B006  never changed
     *,
     action: Action = Action.CREATE,
-    files_before: Iterable[AttachedFile] = (),
     resource: str = "publications",
 ) -> InverseRow:
     written = row(1, action, resource=resource, target_id=5, files=[FILE, PICTURE], before={"title": "In the plan"})
-    item = UndoItem("plan", written, list(entries), lambda: list(files_before))
+    item = UndoItem("plan", written, list(entries))
     record = None if fields is None else TargetRecord(TYPES[resource].compared_record(fields), files)
     return inverse_row(item, record, TYPES[resource])
 
@@ -114,12 +113,9 @@ def test_a_created_record_that_people_changed_stays(
     assert found == inverse(stays=[reason])
 
 
-def test_a_file_whose_response_was_lost_is_not_called_somebody_else_s() -> None:
-    doubt = entry(2, A_FILE, WriteState.INTENDED)
-    assert decide([created(), doubt], files=[there(71)]).action == Action.DELETE
-    assert decide([created(), doubt], files=[there(71, size=11)]).action != Action.DELETE
-    assert decide([created(), doubt], files=None).stays == [FILES_HIDDEN]
-    assert decide([created()], files=None).action == Action.DELETE, "without files of the plan nothing has to be seen"
+def test_a_record_without_files_of_the_plan_is_deleted_where_no_files_are_shown() -> None:
+    assert decide([created()], files=None).action == Action.DELETE
+    assert decide([created(), entry(2, A_FILE, asset_id=70)], files=None).stays == [FILES_HIDDEN]
 
 
 @pytest.mark.parametrize(("resource", "deleted"), [("collections", True), ("authorities", False), ("tasks", False)])
@@ -174,8 +170,6 @@ def test_a_file_that_may_have_been_attached_is_left_for_a_person() -> None:
     doubt = [entry(2, A_FILE, WriteState.PARKED)]
     left = decide(doubt, files=[there(70)], action=Action.PATCH)
     assert (left.files, left.undoes, len(left.stays)) == ([], [], 1)
-    was_there = decide(doubt, files=[there(70)], action=Action.PATCH, files_before=[there(70)])
-    assert was_there == inverse(undoes=[2])
     assert decide(doubt, files=[there(70, size=11)], action=Action.PATCH) == inverse(undoes=[2])
 
 
@@ -186,13 +180,12 @@ def test_a_cover_is_removed_where_there_was_none_before() -> None:
         action=Action.PATCH, payload={"cover": None}, undoes=[2]
     )
     assert decide(cover, files=[], action=Action.PATCH) == inverse(undoes=[2])
-    for files, before, reason in (
-        ([theirs], [], "people set another cover since"),
-        ([ours], [theirs], "the cover that it had before is not stored anywhere, so the new one stays"),
-    ):
-        found = decide(cover, files=files, action=Action.PATCH, files_before=before)
-        assert found == inverse(stays=[reason])
-    assert decide(cover, files=[ours], action=Action.PATCH, files_before=[there(70)]).payload == {"cover": None}
+    found = decide(cover, files=[theirs], action=Action.PATCH)
+    assert found == inverse(stays=["people set another cover since"])
+    replaced = decide([entry(1, A_COVER, plan="earlier"), *cover], files=[ours], action=Action.PATCH)
+    assert replaced.stays == ["the cover that it had before is not stored anywhere, so the new one stays"]
+    another = decide([entry(1, PATCH, plan="earlier"), *cover], files=[ours], action=Action.PATCH)
+    assert another.payload == {"cover": None}
 
 
 def test_a_file_that_the_plan_does_not_list_is_left() -> None:
