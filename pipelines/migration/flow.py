@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError
 from pipelines.file_access import make_folder
 from pipelines.migration.apply.late_effects import check_undo_ended, wait_for_unanswered
@@ -60,45 +59,21 @@ from pipelines.migration.verify.contents import Contents
 from pipelines.migration.verify.evidence import check_free, write_evidence
 from pipelines.migration.verify.run import verify
 from pipelines.migration.verify.verdict import MigrationVerification
-from pipelines.service.client import READ_SECONDS, LibraryClient, Waiting
-from pipelines.service.clock import Clock
+from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import ask_again
-from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description
 from pipelines.store.durable import temporary_folder, write_atomically
 from pipelines.store.snapshots.manifest import MANIFEST
-from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, snapshot_key
+from pipelines.store.snapshots.snapshots import Snapshot, snapshot_key
 
 
-class Migration:
-    """The steps of a migration. Close it, because it holds the lease of the target (`MigrationSession` has the parameters)."""
+class Migration(MigrationSession):
+    """The steps of a migration. Close it, because it holds the lease of the target."""
 
     applied: ApplyResult | UndoResult | None = None
     """What the last `apply` wrote, or `undo` took back, also if an error or a stop ended it."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        on_progress: Callable[[Progress], None] = lambda _: None,
-        on_wait: Callable[[Waiting], None] = lambda _: None,
-        clock: Clock | None = None,
-        source_data: DataFolder | None = None,
-        read_seconds: float = READ_SECONDS,
-    ) -> None:
-        self.settings = settings
-        self.session = MigrationSession(
-            settings,
-            on_progress=on_progress,
-            on_wait=on_wait,
-            clock=clock,
-            source_data=source_data,
-            read_seconds=read_seconds,
-        )
-        self.data = self.session.data
-        self._on_progress = on_progress
 
     def find_source(self, name: str) -> Snapshot:
         """The snapshot that a person names. For the name of a tenant: its newest with all publications, though files may be missing."""
@@ -128,7 +103,7 @@ class Migration:
         check_target(self.settings, target)
         check_movable(source)
         other_resources = chosen_other_resources(source, resources)
-        self.session.hold(target)
+        self.hold(target)
         remove_unfinished(self.data, target)
         newest = newest_table(self.data, source.manifest.base_url, self.settings.tenant(target).base_url)
         if first_days is None:
@@ -142,14 +117,14 @@ class Migration:
             overwrite=overwrite,
             first_days=first_days,
             sends_invalid=sends_invalid,
-            now=self.session.clock.now(),
+            now=self.clock.now(),
             mapping=find_mapping(self.settings, source.manifest.tenant, target),
         )
         name = new_plan_name(self.data, source, target, request.now)
         with unfinished_plan(self.data, name) as folder:
-            builder = PlanBuilder(self.session, request, folder)
-            with self.session.journal(source.manifest.base_url, self.settings.tenant(target).base_url) as journal:
-                with self.session.client(target) as client:
+            builder = PlanBuilder(self, request, folder)
+            with self.journal(source.manifest.base_url, self.settings.tenant(target).base_url) as journal:
+                with self.client(target) as client:
                     wait_for_unanswered(journal, client)
                     builder.read_target(client)
                 plan = builder.build(journal)
@@ -164,14 +139,14 @@ class Migration:
         check_target(self.settings, target)
         check_movable(source)
         chosen = chosen_other_resources(source, resources or movable_resources(source))
-        self.session.hold(target)
-        tenant, now = source.manifest.tenant, self.session.clock.now()
+        self.hold(target)
+        tenant, now = source.manifest.tenant, self.clock.now()
         earlier = find_mapping(self.settings, tenant, target)
         request = PlanRequest(source, target, chosen, overwrite=False, first_days=False, sends_invalid=False, now=now)
         path = mapping_path(self.settings, tenant, target)
         self.data.prepare()
-        with temporary_folder(self.data.path / f"mapping-{target}") as folder, self.session.client(target) as client:
-            builder = PlanBuilder(self.session, request, folder)
+        with temporary_folder(self.data.path / f"mapping-{target}") as folder, self.client(target) as client:
+            builder = PlanBuilder(self, request, folder)
             builder.read_target(client, to_move=False)
             proposals = [propose(learner, target, builder.operations) for learner in builder.learners.values()]
         text = proposed_text(earlier, filter(None, proposals), tenant, target)
@@ -183,7 +158,7 @@ class Migration:
 
     def approved(self, name: str, approval: str, target: str) -> Plan:
         """The plan that a person names and approves with the beginning of its seal."""
-        plan = self.session.named_plan(name, target)
+        plan = self.named_plan(name, target)
         if len(approval) < APPROVAL_LENGTH or not plan.facts.seal.startswith(approval):
             raise ConfigurationError(
                 f"Plan {plan.name} is not approved: look at {plan.path(HTML)}, and if you want that, give {plan.facts.approval} as "
@@ -204,7 +179,7 @@ class Migration:
         error, `applied` has what was written before it.
         """
         with (
-            self.session.at_target(plan) as (journal, client),
+            self.at_target(plan) as (journal, client),
             self._writer(plan, journal, client, limits) as writer,
         ):
             check_undo_ended(plan, journal)
@@ -235,9 +210,9 @@ class Migration:
     @contextmanager
     def _listed(self, plan: Plan, client: LibraryClient, purpose: str, resource: str) -> Iterator[TargetListing]:
         """List a resource of the target now, proved complete, into a folder of the plan."""
-        run, target = f"{purpose}-{self.session.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
+        run, target = f"{purpose}-{self.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
         with temporary_folder(plan.folder / f".{purpose}") as folder:
-            yield self.session.reader.read(target, client, folder, run, resource)
+            yield self.reader.read(target, client, folder, run, resource)
 
     def _unclear_writes(self, plan: Plan, journal: Journal, client: LibraryClient, writer: Writer) -> UnclearWrites:
         listed = partial(self._listed, plan, client, "unclear")
@@ -245,7 +220,7 @@ class Migration:
 
     def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal) -> None:
         """Read the target again, and raise `StopError` where the plan does not fit any more."""
-        run = f"apply-{self.session.clock.now():%Y%m%dT%H%M%S}"
+        run = f"apply-{self.clock.now():%Y%m%dT%H%M%S}"
         with TargetIds(plan.folder, same_library=plan.facts.same_library) as ids:
             resources = (PUBLICATIONS, *plan.facts.written_other_resources)
             with self._compared(plan, journal, client, run, resources, ids.merged_before) as comparison:
@@ -253,7 +228,7 @@ class Migration:
 
     def _appeared(self, plan: Plan, client: LibraryClient, journal: Journal) -> set[int]:
         """The authorities of the source that the plan creates and the target has by now: a service may make some of authors."""
-        run = f"appeared-{self.session.clock.now():%Y%m%dT%H%M%S}"
+        run = f"appeared-{self.clock.now():%Y%m%dT%H%M%S}"
         with self._compared(plan, journal, client, run, [AUTHORITIES]) as comparison:
             comparison.locate(AUTHORITIES)
             return {source_id for source_id, _ids in comparison.appeared()}
@@ -262,7 +237,7 @@ class Migration:
         """The target's description as it is now, where the plan has one."""
         if not (earlier := plan.facts.description) or earlier.problem:
             return None
-        clock = self.session.clock
+        clock = self.clock
         return ask_again(Probe(client, clock, client.requests + 2), earlier, clock.now().isoformat(timespec="seconds"))
 
     @contextmanager
@@ -279,11 +254,9 @@ class Migration:
 
         `merged_before`: records of the target that the plan merges into others before it writes a resource.
         """
-        target, types = plan.facts.target.tenant, self.session.types_of(plan)
+        target, types = plan.facts.target.tenant, self.types_of(plan)
         with workdir(plan) as folder:
-            listed = {
-                resource: self.session.reader.read(target, client, folder, run, resource) for resource in resources
-            }
+            listed = {resource: self.reader.read(target, client, folder, run, resource) for resource in resources}
             now = {}
             for resource, listing in listed.items():
                 side = replace(plan.side(TARGET, resource), folder=folder / "target")
@@ -293,7 +266,7 @@ class Migration:
 
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient, limits: Limits = LIMITS) -> Iterator[Writer]:
-        target, facts, types = plan.facts.target.tenant, plan.facts, self.session.types_of(plan)
+        target, facts, types = plan.facts.target.tenant, plan.facts, self.types_of(plan)
         with (
             closing(Uploads(client)) as uploads,
             closing(TargetRecords(client, partial(self._listed, plan, client, "records"))) as records,
@@ -313,7 +286,7 @@ class Migration:
                 client,
                 uploads,
                 types,
-                open_blob=self.session.open_blob,
+                open_blob=self.open_blob,
                 forms=forms,
                 records=records,
             )
@@ -326,7 +299,7 @@ class Migration:
         self, name: str, target: str, *, contents: bool = False, evidence: Path | None = None
     ) -> MigrationVerification:
         """Verify the plan that a person names."""
-        return self.verify(self.session.named_plan(name, target), contents=contents, evidence=evidence)
+        return self.verify(self.named_plan(name, target), contents=contents, evidence=evidence)
 
     def verify(self, plan: Plan, *, contents: bool = False, evidence: Path | None = None) -> MigrationVerification:
         """Read the target again and compare every record with the plan, field by field. The result is stored beside the plan.
@@ -336,16 +309,16 @@ class Migration:
         if evidence is not None:
             check_free(evidence)
         base_url, source = self.settings.tenant(plan.facts.target.tenant).base_url, plan.facts.source
-        with self.session.at_target(plan) as (journal, client):
+        with self.at_target(plan) as (journal, client):
             wait_for_unanswered(journal, client)
             run = reading_name("verify", plan, journal)
             with self._compared(plan, journal, client, run, plan.facts.resources) as comparison:
-                raw, at = comparison.now[PUBLICATIONS].raw, self.session.clock.now()
+                raw, at = comparison.now[PUBLICATIONS].raw, self.clock.now()
                 check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
                 verification = verify(comparison, at=at, client=client, check_contents=check_contents)
                 if evidence is not None:
                     key = f"{snapshot_key(source.tenant, source.snapshot)}/{MANIFEST}"
-                    [manifest] = self.session.source_data.objects.read_all([key])
+                    [manifest] = self.source_data.objects.read_all([key])
                     write_evidence(evidence, plan, verification, journal, target=raw, source=manifest, at=at)
                 return verification
 
@@ -355,7 +328,7 @@ class Migration:
         Raises `SafetyLimitError` at a limit, and the errors that end a run; `applied` has what was taken back before.
         """
         with (
-            self.session.at_target(plan) as (journal, client),
+            self.at_target(plan) as (journal, client),
             self._writer(plan, journal, client, limits) as writer,
         ):
             wait_for_unanswered(journal, client)
@@ -382,29 +355,25 @@ class Migration:
             finally:
                 result.requests = client.requests
             if really:
-                plan.save(f"{plan.free_name('undo', self.session.clock.now())}.json", result)
+                plan.save(f"{plan.free_name('undo', self.clock.now())}.json", result)
             return result
 
     def status(self, plan: Plan) -> PlanStatus:
         """The status of a plan, without a request."""
-        with self.session.journal_of(plan) as journal:
+        with self.journal_of(plan) as journal:
             return status_of(plan, journal)
 
     def three_way(self, plan: Plan, source_id: int) -> RecordView:
         """One publication in the source, in the plan and in the target; one request."""
         check_same_target(self.settings, plan)
-        publications = self.session.types_of(plan)[PUBLICATIONS]
-        with self.session.journal_of(plan) as journal, self.session.client(plan.facts.target.tenant) as client:
+        publications = self.types_of(plan)[PUBLICATIONS]
+        with self.journal_of(plan) as journal, self.client(plan.facts.target.tenant) as client:
 
             def find(path: str) -> Mapping[str, str] | None:
                 record = client.find_record(path)
                 return None if record is None else publications.compared_record(record)
 
             return three_way(plan, journal, source_id, publications, find)
-
-    def close(self, error: BaseException | None = None) -> None:
-        """Share the plans and give the lease back. `error`: what ended the work; a second failure becomes a note to it."""
-        self.session.close(error)
 
     def __enter__(self) -> Self:
         return self

@@ -16,7 +16,7 @@ from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.model.shared_plans import share_plans
 from pipelines.migration.model.target_reading import TargetReader
 from pipelines.records.identifiers.configured import kinds_of
-from pipelines.service.client import LibraryClient, Waiting, open_client
+from pipelines.service.client import READ_SECONDS, LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
@@ -38,11 +38,11 @@ class MigrationSession:
         self,
         settings: Settings,
         *,
-        on_progress: Callable[[Progress], None],
-        on_wait: Callable[[Waiting], None],
-        clock: Clock | None,
-        source_data: DataFolder | None,
-        read_seconds: float,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        on_wait: Callable[[Waiting], None] = lambda _: None,
+        clock: Clock | None = None,
+        source_data: DataFolder | None = None,
+        read_seconds: float = READ_SECONDS,
     ) -> None:
         self.settings = settings
         self.data = open_data(settings, personal_keys(settings))
@@ -50,6 +50,7 @@ class MigrationSession:
         self.kinds = kinds_of(settings.identifiers)
         self.clock = clock or SystemClock()
         self.reader = TargetReader(self.data, settings, self.kinds, self.clock, on_progress)
+        self._on_progress = on_progress
         self._on_wait = on_wait
         self._given_clock = clock
         self._read_seconds = read_seconds

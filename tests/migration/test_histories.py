@@ -300,7 +300,7 @@ class History:
         counts = Counter(self.rows[number].action for number in now)
         assert (applied.created, applied.patched) == (counts[Action.CREATE], counts[Action.PATCH])
         assert (applied.failed, applied.left) == (0, len(self.pending))
-        with self.pair.migration() as migration, migration.session.journal_of(plan) as journal:
+        with self.pair.migration() as migration, migration.journal_of(plan) as journal:
             for number in now:
                 row, target_id = self.rows[number], journal.target_id_of("publications", number)
                 assert target_id is not None

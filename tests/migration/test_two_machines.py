@@ -195,7 +195,7 @@ def test_a_run_that_lost_its_lease_uploads_nothing_of_a_plan(
     one, other = machine("one"), machine("other")
     plan = one.plan(one.back_up())
     with pytest.raises(StorageError, match="has lost the lease"), one.migration() as migration:  # noqa: PT012
-        migration.session.hold("new")
+        migration.hold("new")
         written = find_plan(migration.data, plan.name).folder / "written"
         written.write_bytes(b"by the first")
         with psycopg.connect(shared_database, autocommit=True) as connection:
@@ -203,7 +203,7 @@ def test_a_run_that_lost_its_lease_uploads_nothing_of_a_plan(
     bucket = open_data(load_settings(one.config)).objects
     assert bucket.size(f"{PLANS}/{plan.name}/written") is None
     with other.migration() as migration:
-        migration.session.hold("new")
+        migration.hold("new")
         (find_plan(migration.data, plan.name).folder / "written").write_bytes(b"by the successor")
     with one.migration() as migration:
         find_plan(migration.data, plan.name)

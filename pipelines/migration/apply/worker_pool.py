@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, Self, TypeVar
 
 _Task = TypeVar("_Task")
@@ -31,7 +32,7 @@ class WorkerPool(Generic[_Task]):
     def __init__(self, work: Callable[[_Task], None], threads: int) -> None:
         self._work = work
         self._tasks: queue.Queue[_Task | None] = queue.Queue(1)
-        self._failure: BaseException | None = None
+        self._failures: list[BaseException] = []
         self._ended = threading.Condition()
         """Notified when a task ends."""
         self._threads = [threading.Thread(target=self._run, name="migration", daemon=True) for _ in range(threads)]
@@ -53,24 +54,21 @@ class WorkerPool(Generic[_Task]):
                 self._raise_failure()
                 self._ended.wait(0.2)
 
-    def _fail(self, error: BaseException) -> None:
-        if self._failure is None:
-            self._failure = error
-
     def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
+        if self._failures:
+            raise self._failures[0]
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
-            if self._failure is not None:
+            if self._failures:
                 continue
             try:
                 self._work(task)
             except BaseException as error:  # noqa: BLE001  any error is raised where the tasks come from
-                self._fail(error)
+                self._failures.append(error)
             with self._ended:
                 self._ended.notify_all()
+        self._tasks.put(None)  # for the next thread
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -79,21 +77,11 @@ class WorkerPool(Generic[_Task]):
 
     def __exit__(self, kind: object, *_rest: object) -> None:
         if kind is not None:
-            self._fail(RuntimeError("ended"))  # no task is begun any more
-        for _thread in self._threads:
-            self._end_thread(interrupted=kind is not None)
+            self._failures.append(RuntimeError("ended"))  # no task is begun any more
+            with suppress(queue.Empty):
+                self._tasks.get_nowait()
+        self._tasks.put(None)
         if kind is None:
             for thread in self._threads:
                 thread.join()
             self._raise_failure()
-
-    def _end_thread(self, *, interrupted: bool) -> None:
-        """Send one thread the end of the tasks. Each needs it, or the join would wait forever."""
-        while any(thread.is_alive() for thread in self._threads):
-            try:
-                self._tasks.put(None, timeout=0.2)
-            except queue.Full:
-                if interrupted:
-                    return  # all threads are busy; they end with the process, or when their waits are ended
-                continue
-            return

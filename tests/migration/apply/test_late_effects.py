@@ -204,7 +204,7 @@ def test_an_apply_after_a_stopped_undo_of_the_same_plan_is_refused(pair: Library
     """The journal calls the record done, and a late DELETE would take it away."""
     plan = pair.plan(snapshot)
     pair.apply(plan)
-    with pair.migration() as migration, migration.session.journal_of(plan) as journal:
+    with pair.migration() as migration, migration.journal_of(plan) as journal:
         entry = next(journal.of_plan(plan.name, WriteState.DONE))
         journal.sent(entry.number)
     with pytest.raises(StopError, match=r"undo .* again"):
@@ -220,7 +220,7 @@ def test_a_late_creation_of_another_plan_is_seen_by_the_next_one(pair: LibraryPa
     first, second = pair.plan(snapshot), pair.plan(snapshot)
     row = next(first.rows())
     late(pair, "/publications$", "reset", times=1)
-    with pair.migration() as migration, migration.session.at_target(first) as (journal, client):
+    with pair.migration() as migration, migration.at_target(first) as (journal, client):
         number = journal.intend(first.name, row.resource, row.source_id, WriteKind.CREATE)
         with pytest.raises(Exception, match="may have had its effect"):
             client.write("POST", row.resource, row.payload, on_leave=lambda: journal.sent(number))

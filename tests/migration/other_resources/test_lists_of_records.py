@@ -245,7 +245,7 @@ def test_a_reference_that_leads_elsewhere_is_found_by_verify_and_by_a_drill(
     verify = Migration.verify
 
     def verify_changed(migration: Migration, plan: Plan, **options: Any) -> MigrationVerification:
-        with migration.session.client(plan.facts.target.tenant) as client:
+        with migration.client(plan.facts.target.tenant) as client:
             copy, other = client.ask(f"{client.api_url}/hard_copies", {}).json()["records"][:2]
             assert copy["publication_id"] != other["publication_id"]
             client.write("PATCH", f"hard_copies/{copy['id']}", {"publication_id": other["publication_id"]})

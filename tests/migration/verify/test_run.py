@@ -46,7 +46,7 @@ def verify(pair: LibraryPair, plan: Plan, **options: Any) -> MigrationVerificati
 def target_ids(pair: LibraryPair, plan: Plan) -> dict[int, int]:
     """Id in the source → id in the target."""
     ends = plan.facts.source.base_url, plan.facts.target.base_url
-    with pair.migration() as migration, migration.session.journal(*ends) as journal:
+    with pair.migration() as migration, migration.journal(*ends) as journal:
         return {record.source_id: record.target_id for record in journal.written("publications")}
 
 
