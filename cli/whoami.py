@@ -11,7 +11,6 @@ from rich.console import RenderableType
 from cli.login import jobs_table
 from cli.output import Answer
 from pipelines.errors import SignInError
-from pipelines.humanize import duration
 from pipelines.scopes import abilities
 from pipelines.service.client import open_client
 from pipelines.service.clock import SystemClock
@@ -65,8 +64,6 @@ def _document(settings: Settings, tenant: str, person: dict[str, Any], state: Si
         "jobs": {ability.job.name: ability.document() for ability in abilities(state.scopes)},
         "signed_in_at": _time(state.signed_in_at),
         "renewed_at": _time(state.renewed_at),
-        "access_token_seconds": state.seconds_left,
-        "renewal_in_seconds": state.renewal_in,
         "renewable": state.renewable,
         "lapses_at": _time(state.ends_at),
         "warning": _warning(state),
@@ -79,11 +76,7 @@ def _lines(settings: Settings, tenant: str, person: dict[str, Any], state: SignI
     roles = ", ".join(map(str, person.get("roles") or [])) or "none named"
     yield f"{name}{f' <{email}>' if email else ''} is signed in to '{tenant}' ({settings.tenant(tenant).base_url}, v3)."
     yield f"Roles: {roles}. Scopes: {' '.join(state.scopes) or 'none'}."
-    lifetime, due = duration(max(0.0, state.seconds_left or 0.0)), duration(state.renewal_in or 0.0)
-    yield (
-        f"Signed in {_time(state.signed_in_at)}, renewed {_time(state.renewed_at)}; the access token lasts "
-        f"{lifetime} more. Its first use after {due} renews it."
-    )
+    yield f"Signed in {_time(state.signed_in_at)}, renewed {_time(state.renewed_at)}."
     if (advice := _warning(state)) is not None:
         yield advice
     yield jobs_table(state.scopes)

@@ -36,4 +36,4 @@ def login(
 def whoami(
     tenant: Tenant,
 ) -> None:
-    """Show who is signed in to a library, what the sign-in allows, and when it is renewed."""
+    """Show who is signed in to a library, what the sign-in allows, and when it was renewed."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from pipelines.errors import ExitStatus
 from pipelines.overview.libraries import Library, Overview
 
@@ -14,22 +16,8 @@ def document(overview: Overview) -> dict[str, Any]:
         "ok": overview.exit_status is ExitStatus.COMPLETE,
         "next_run": overview.next_run.isoformat(timespec="seconds"),
         "libraries": [_library_document(library) for library in overview.libraries],
-        "plans": [
-            {
-                "plan": plan.plan,
-                "source": plan.source,
-                "target": plan.target,
-                "created_at": plan.created_at,
-                "begun": plan.begun,
-                "conflicts": plan.conflicts,
-                "waits_for": plan.waits_for,
-            }
-            for plan in overview.plans
-        ],
-        "incomplete": [
-            {"plan": plan.plan, "source": plan.source, "target": plan.target, "lost": plan.lost}
-            for plan in overview.incomplete
-        ],
+        "plans": msgspec.to_builtins(overview.plans),
+        "incomplete": msgspec.to_builtins(overview.incomplete),
     }
 
 
@@ -54,7 +42,5 @@ def _library_document(library: Library) -> dict[str, Any]:
         "last_drilled": drilled and {"snapshot": drilled.snapshot, "at": drilled.drilled_at, "ok": drilled.ok},
         "sign_in_until": None if library.sign_in_until is None else library.sign_in_until.isoformat(timespec="seconds"),
         "days_left": library.days_left,
-        "problems": [
-            {"code": problem.code, "message": problem.message, "todo": problem.todo} for problem in library.problems
-        ],
+        "problems": msgspec.to_builtins(library.problems),
     }

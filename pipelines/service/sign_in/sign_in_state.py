@@ -8,7 +8,6 @@ from pipelines.errors import ConfigurationError, SignInError
 from pipelines.service.clock import Clock
 from pipelines.service.sign_in.token_refresh import (
     no_refresh_token,
-    refresh_margin,
     usable_grant,
 )
 from pipelines.service.sign_in.token_store import open_tokens
@@ -26,10 +25,6 @@ class SignInState:
     signed_in_at: float | None = None
     renewed_at: float | None = None
     """When the tokens in use were issued; both times in seconds since 1970."""
-    seconds_left: float | None = None
-    """Until the access token expires; negative if it has expired, which the next request mends."""
-    renewal_in: float | None = None
-    """Until it is refreshed, if a request comes; 0 if it is due."""
     ends_at: float | None = None
     """When it lapses unless it is refreshed, if the server says so."""
     refreshing_since: float | None = None
@@ -47,15 +42,13 @@ def sign_in_state(settings: Settings, tenant: str, clock: Clock) -> SignInState:
         grant = usable_grant(settings, tenant, stored)
     except (SignInError, ConfigurationError) as error:
         return SignInState(store.place, str(error))
-    seconds_left = grant.left(clock)
+    is_over = grant.refresh_token is None and grant.left(clock) <= 0
     return SignInState(
         place=store.place,
-        problem=no_refresh_token(tenant) if grant.refresh_token is None and seconds_left <= 0 else None,
+        problem=no_refresh_token(tenant) if is_over else None,
         scopes=grant.scopes,
         signed_in_at=grant.signed_in_at,
         renewed_at=grant.obtained,
-        seconds_left=seconds_left,
-        renewal_in=max(0.0, seconds_left - refresh_margin(grant)),
         ends_at=grant.ends_at,
         refreshing_since=stored.refreshing_since,
         renewable=grant.refresh_token is not None,
