@@ -74,26 +74,6 @@ class Watch:
         return event.passed, event.severity.value, event.description
 
 
-@pytest.mark.long
-def test_a_partial_snapshot_does_not_count_as_fresh(tmp_path: Path) -> None:
-    """The newest complete one is what counts, whatever ran since."""
-    data, watch = DataFolder(tmp_path / "library-data"), Watch(settings_in(tmp_path))
-    assert watch.evaluate(STARTED_AT) == (False, "WARN", "There is none yet. Run `bookferry backup old`.")
-    make_snapshot(data, complete=False)
-    assert watch.evaluate(STARTED_AT)[:2] == (False, "WARN")
-    make_snapshot(data, now=STARTED_AT + timedelta(days=1))
-    for days in (2, 3):
-        make_snapshot(data, now=STARTED_AT + timedelta(days=days), complete=False)
-    passed, _, description = watch.evaluate(STARTED_AT + timedelta(days=2, hours=2))
-    assert passed, description
-    assert "a newer one, old/20261123T020000Z, is not complete" in description
-    passed, severity, description = watch.evaluate(STARTED_AT + timedelta(days=3, hours=1))
-    assert (passed, severity) == (False, "ERROR")
-    assert description.startswith(
-        "The newest complete snapshot, old/20261121T020000Z, is 2 days 0 h old. Does the nightly job run?"
-    )
-
-
 @pytest.mark.parametrize("newest", ["complete", "damaged", "partial", "none"])
 def test_red_after_26_hours_and_not_before(tmp_path: Path, newest: str) -> None:
     """From the end of the newest complete backup on; of a library that has none, since it was first seen."""

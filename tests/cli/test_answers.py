@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import errno
 import io
-import json
 import os
 import re
 import resource
@@ -139,16 +138,6 @@ def test_the_terminal_gets_a_hundred_rows_and_json_all(library: BackedUp) -> Non
     assert len(_rows(library, many)) == 250
 
 
-@pytest.mark.long
-def test_a_query_from_a_file(library: BackedUp, tmp_path: Path) -> None:
-    file = tmp_path / "ask.sql"
-    file.write_text("-- two statements; the last one answers\nSELECT 1;\nSELECT 'ü' AS letter;\n", encoding="utf-8")
-    assert library.run("query", "--file", file, "--json").document["rows"] == [{"letter": "ü"}]
-    assert library.run("query", "--file", "-", "--json", typed="SELECT 'ß' AS letter").document["rows"] == [
-        {"letter": "ß"}
-    ]
-
-
 def test_examples_are_listed_copied_and_run(library: BackedUp, tmp_path: Path) -> None:
     """Listed without a configuration, with the folder of their files, and asked by name."""
     listed = run("query", "--list-examples", "--json", folder=tmp_path).document["examples"]
@@ -162,6 +151,7 @@ def test_examples_are_listed_copied_and_run(library: BackedUp, tmp_path: Path) -
     assert file.read_text(encoding="utf-8") == example["sql"]
     answer = library.run("query", "--example", name, "--json").document
     assert answer == library.run("query", "--file", file, "--json").document
+    assert answer == library.run("query", "--file", "-", "--json", typed=example["sql"]).document
     assert answer["count"] == 3
     library.run("query", "--example", "gap_by_kind", "--json").assert_failed(2, f"did you mean '{name}'?", "Examples: ")
 
@@ -403,15 +393,6 @@ def test_the_list_of_snapshots(library: BackedUp) -> None:
     assert f"library/{first['snapshot']}" in printed.out
     assert "complete" in printed.out
     library.run("snapshots", "list", "librari", "--json").assert_failed(2, "did you mean 'library'?")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("form", ["{tenant}/{snapshot}", "{snapshot}", "{tenant}"])
-def test_one_snapshot_by_any_of_its_names(library: BackedUp, form: str) -> None:
-    first = library.first.document
-    document = library.run("snapshots", "show", form.format(**first), "--json").document
-    manifest = json.loads((Path(first["path"]) / "manifest.json").read_bytes())
-    assert document == {**manifest, "path": first["path"]}
 
 
 def test_the_data_dictionary(library: BackedUp, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import shlex
 import subprocess
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from cli.command_lines import command_line, one_call, remember_config, with_command_lines
-from cli.output import ReadableTable, plain_console
 from tests.cli.command import environment, run
 
 ELSEWHERE = "my library/bookferry.toml"
@@ -79,16 +77,3 @@ def test_the_configuration_is_added_once() -> None:
         assert command_line("tables", "--config", "c.toml") == "bookferry tables --config c.toml"
         assert with_command_lines("a title with `bookferry it's`") == "a title with `bookferry it's`"
     assert command_line("backup", "x") == "bookferry backup x"
-
-
-@pytest.mark.parametrize("width", [20, 200], ids=["below each other", "table"])
-def test_cells_of_tables_are_data(width: int) -> None:
-    """A value that looks like a command is printed as it is."""
-    screen = io.StringIO()
-    value = "`bookferry backup x`"
-    with one_call():
-        remember_config("a.toml")
-        table = ReadableTable(("title", "a second column of some width"), [(value, value)])
-        plain_console(screen, width=width).print(table)
-    assert " ".join(screen.getvalue().split()).count(value) == 2
-    assert "a.toml" not in screen.getvalue()

@@ -96,14 +96,6 @@ def test_a_configuration_that_does_not_load_offers_what_it_can(content: str, tmp
     assert offered("bookferry snapshots show ", tmp_path).split() == (["old"] if "old" in content else [])
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_script_for_each_shell(shell: str, tmp_path: Path) -> None:
-    variables = {"_BOOKFERRY_COMPLETE": f"source_{shell}"}
-    script = run(folder=tmp_path, variables=variables)
-    assert script.status == 0
-    assert f"_BOOKFERRY_COMPLETE=complete_{shell}" in script.out
-
-
 def _with_program(tmp_path: Path) -> dict[str, str]:
     """An environment in which `bookferry` is this program, and a home folder of its own."""
     program = tmp_path / "bin" / "bookferry"

@@ -126,12 +126,6 @@ def test_a_configuration_of_a_person_is_not_touched(tmp_path: Path) -> None:
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("bookferry.toml", b"# mine \xff")]
 
 
-def test_a_folder_that_no_database_can_open_is_refused(tmp_path: Path) -> None:
-    """Before anything is written or started."""
-    run("demo", "--folder", "what?", "--json", folder=tmp_path).assert_failed(2, "what?", "Name another folder")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_its_sandbox_ends_with_it(number: signal.Signals, tmp_path: Path) -> None:
     """Also when the command is stopped or killed."""

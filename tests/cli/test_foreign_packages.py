@@ -107,17 +107,6 @@ def test_a_package_that_hides_ours_is_refused(tmp_path: Path, name: str, form: s
     assert not (tmp_path / "marks").exists()
 
 
-@pytest.mark.long
-def test_a_folder_without_code_hides_nothing(tmp_path: Path) -> None:
-    """Python prefers a package to a folder of the same name that has no `__init__.py`."""
-    (tmp_path / "resources").mkdir()
-    variables = environment() | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [SCRIPT, "--version"], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
 READING = """
 import sys
 {first}

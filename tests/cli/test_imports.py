@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import CONFIG, Installation, environment
-from tests.sandbox.process import SandboxProcess
+from tests.cli.command import CONFIG, environment
 
 LISTED = """
 import atexit, sys
@@ -60,12 +59,3 @@ def test_a_command_imports_only_what_it_uses(command: str, without: set[str], tm
     except subprocess.CalledProcessError as error:  # `status` of a library without a backup
         found = set(error.stderr.rpartition("MODULES ")[2].split())
     assert found & {*NEVER, *without} == set()
-
-
-@pytest.mark.long
-def test_a_backup_imports_no_migration_and_no_other_library(tmp_path: Path) -> None:
-    """Dagster comes after the answer, without what its web interface needs."""
-    with SandboxProcess("--tenant", "small=real:5") as sandbox:
-        small = Installation.make(tmp_path / "small", sandbox, "small")
-        found = imported(small.folder, "backup", "small", **small.sign_in)
-    assert found & {*NEVER, "pipelines.migration.flow", "assets_defs.definitions"} == set()

@@ -67,12 +67,6 @@ def test_time_left_counts_down_while_nothing_comes(display: ProgressDisplay, clo
     assert display.numbers.endswith("60 requests"), "no promise that has been broken"
 
 
-def test_without_a_total_nothing_is_promised(display: ProgressDisplay, clock: Clock) -> None:
-    display.progress(_at(50, 1, expected=None))
-    clock.now += 1
-    assert display.numbers == "50, 50/s, 1 request"
-
-
 def test_a_wait_without_progress_is_shown_and_counts_down(display: ProgressDisplay, clock: Clock) -> None:
     display.progress(_at(3000, 60))
     display.waiting(Waiting("the budget is used up", 57))
@@ -85,12 +79,6 @@ def test_a_wait_without_progress_is_shown_and_counts_down(display: ProgressDispl
     assert display.pause == ""
     clock.now += 50
     assert display.pause == "", "a wait that is over"
-
-
-def test_short_waits_are_the_budget_at_work(display: ProgressDisplay, clock: Clock) -> None:
-    clock.now += 10
-    display.waiting(Waiting("the budget is used up", 2.9))
-    assert display.pause == ""
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -106,13 +105,6 @@ def test_init_leaves_a_file_as_it_is(arguments: list[str], messages: list[str], 
         2, *messages, "left as it is" if arguments[2:] != ["--api", "v4"] else ""
     )
     assert (config.read_bytes(), list(tmp_path.iterdir())) == (before, [config])
-
-
-@pytest.mark.long
-def test_init_takes_any_folder_name(tmp_path: Path) -> None:
-    name = 'büch"er # 📚'
-    assert run("init", "--data", name, folder=tmp_path).status == 0
-    assert tomllib.loads((tmp_path / "bookferry.toml").read_text(encoding="utf-8"))["data"] == name
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import pytest
 import yaml
 
 from pipelines.settings.loading import load_settings
-from tests.cli.command import BOOKFERRY, ROOT, environment
+from tests.cli.command import ROOT
 from tests.postgres import database, postgres_server
 
 DEPLOY = ROOT / "deploy"
@@ -47,16 +46,6 @@ def command() -> list[str]:
     """What the image runs."""
     found: list[str] = json.loads(instructions("CMD")[-1])
     return found
-
-
-def test_the_image_has_every_package_and_each_file_that_it_copies() -> None:
-    copied = [one for line in instructions("COPY") if "--from" not in line for one in line.split()[:-1]]
-    assert [one for one in copied if not (ROOT / one).exists()] == []
-    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
-    packages = {*wheel["packages"], "README.md", "LICENSE"}
-    assert packages <= {one.rstrip("/") for one in copied}
-    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
-    assert {one.rstrip("/") for one in copied} <= {one.removeprefix("!") for one in ignored}
 
 
 @pytest.mark.long
@@ -202,42 +191,6 @@ class TestLoopback:
             process.terminate()
             assert process.wait(60) == 3
 
-    @pytest.mark.long
-    def test_a_backup_through_it(self, tmp_path: Path) -> None:
-        """As in compose: the sandbox is on another address, and its files come from a second port of it."""
-        ports = []
-        for _ in range(2):
-            with socket.create_server(("127.0.0.1", 0)) as probe:
-                ports.append(str(probe.getsockname()[1]))
-        service = [
-            sys.executable,
-            "-m",
-            "sandbox",
-            "--host",
-            "127.0.0.2",
-            "--port",
-            ports[0],
-            "--storage-port",
-            ports[1],
-        ]
-        (tmp_path / "bookferry.toml").write_text(
-            f'[tenants.demo]\nbase_url = "http://127.0.0.1:{ports[0]}/library"\napi = "v2"\n'
-            'username_env = "DEMO_USER"\npassword_env = "DEMO_PASSWORD"\nrequests_per_minute = 1000\n'
-        )
-        variables = environment(DEMO_USER="backup@library.example", DEMO_PASSWORD="sandbox-password")
-        options = ["--tenant", "library=real:500", "--requests-per-minute", "0", "--stop-at-eof"]
-        with subprocess.Popen(
-            [*service, *options], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as sandbox:
-            assert sandbox.stdout is not None
-            assert sandbox.stdout.readline()
-            forwards = [f"{port}=127.0.0.2:{port}" for port in ports]
-            words = [sys.executable, str(self.SCRIPT), *forwards, "--", *BOOKFERRY, "backup", "demo", "--json"]
-            done = subprocess.run(words, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
-            sandbox.communicate()
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["files"]["kept"] > 0
-
 
 @pytest.mark.long
 def test_compose_sets_the_variables_that_its_configuration_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,12 +201,6 @@ def test_compose_sets_the_variables_that_its_configuration_names(monkeypatch: py
     assert (settings.bucket, settings.state) == ("s3://backups/bookferry", "postgres")
     assert settings.postgres() == environment["BOOKFERRY_POSTGRES"]
     settings.check_sign_in("demo")
-
-
-def test_containers_of_compose_without_the_code_location_have_no_health_check_of_it() -> None:
-    """Docker called the first backup unhealthy while it was at work."""
-    for name, service in read("compose/compose.yaml")["services"].items():
-        assert "grpc" in service.get("command", []) or "healthcheck" in service, name
 
 
 @pytest.mark.long

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -46,13 +45,3 @@ def test_systemd_finds_little_exposed(path: Path) -> None:
     if "unrecognized option" in done.stderr:
         pytest.skip("this systemd judges running units only")
     assert done.returncode == 0, done.stdout[-1000:]
-
-
-@pytest.mark.parametrize("path", SERVICES, ids=lambda path: path.name)
-def test_one_folder_can_be_written_but_not_the_program(path: Path) -> None:
-    settings = dict(re.findall(r"^(\w+)=(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE))
-    home = "/srv/bookferry" if path.parent == UNITS else "/var/lib/bookferry"
-    assert settings["WorkingDirectory"] == settings["ReadWritePaths"] == home
-    program = settings["ExecStart"].removeprefix(f"{settings['ReadOnlyPaths']}/bin/").partition(" ")[0]
-    assert program in {"bookferry", "celery"}
-    assert (settings["ProtectSystem"], settings["UMask"], settings["User"]) == ("strict", "0077", "bookferry")

@@ -26,7 +26,7 @@ PatientOf = Callable[..., Patient]
 
 @pytest.mark.long
 def test_a_healthy_library(patient: Patient) -> None:
-    """Every check is made, none is worse than a note, and the service is asked a dozen times at most."""
+    """Every check is made, none is worse than a note. The service is asked a dozen times at most, for reading, and v3 without a sign-in."""
     examined = patient.amid(clock=ShiftedClock(timedelta())).examine()
     found = {finding.name: finding for finding in examined.findings}
     assert worst(examined.findings) is ExitStatus.COMPLETE
@@ -37,12 +37,6 @@ def test_a_healthy_library(patient: Patient) -> None:
         "none on the first page"
     )
     assert examined.requests == patient.sandbox.counts()["requests"] <= MAX_REQUESTS
-
-
-@pytest.mark.long
-def test_it_only_reads(patient: Patient) -> None:
-    """And asks v3, if at all, without a sign-in."""
-    patient.examine()
     seen = patient.sandbox.requests()
     assert {request["method"] for request in seen} == {"GET"}
     assert {request["sign_in"] for request in seen if "/api/v3/" in request["path"]} <= {None}

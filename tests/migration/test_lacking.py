@@ -22,56 +22,15 @@ from pipelines.records.files import attached_files
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
-from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
 from tests.migration.sample_plans import plan_of, row
-from tests.migration.verify.test_run import WITH_BOTH, WITH_COVER, WITH_PDF, verify
+from tests.migration.verify.test_run import verify
 from tests.store.snapshot_factory import publish_records
-
-FILES = {(WITH_PDF, "asset"), (WITH_BOTH, "asset"), (WITH_BOTH, "cover"), (WITH_COVER, "asset"), (WITH_COVER, "cover")}
-
-
-@pytest.fixture
-def without_files(pair: LibraryPair) -> Snapshot:
-    """A new data folder, with a snapshot whose downloads failed."""
-    pair.config.write_text(pair.config.read_text().replace('data = "library-data"', 'data = "other-data"'))
-    pair.sandbox.fault("status", "library", path="^/storage/", status=404, times=1000)
-    snapshot = pair.back_up()
-    pair.sandbox.reset("faults")
-    return snapshot
 
 
 def status_of(pair: LibraryPair, plan: Plan) -> Any:
     with pair.migration() as migration:
         return migration.status(plan)
-
-
-@pytest.mark.long
-def test_files_whose_download_failed_are_lacking_until_a_later_plan_moved_them(
-    pair: LibraryPair, without_files: Snapshot
-) -> None:
-    plan = pair.plan(without_files)
-    assert (plan.facts.files.missing, plan.facts.count(Action.CREATE)) == (5, RECORDS)
-    before = status_of(pair, plan)
-    assert ((before.lacking.files, before.lacking.covers), before.complete) == ((3, 2), False)
-    for _ in range(2):
-        applied = pair.apply(plan)
-        assert (applied.failed, applied.left, applied.complete) == (0, 0, False)
-        assert {(finding.source_id, finding.field) for finding in applied.findings} == FILES
-        assert {finding.problem.rpartition("answered ")[2] for finding in applied.findings} == {"404 Not Found"}
-    status = status_of(pair, plan)
-    assert (status.written, status.complete, status.lacking) == (True, False, applied.lacking)
-    proof = verify(pair, plan)
-    assert (proof.equal, proof.as_planned, proof.missing, proof.files.missing) == (False, True, 5, 5)
-    assert proof.lacking == Lacking(files=3, covers=2)
-    assert {finding.source_id for finding in proof.findings} == {source_id for source_id, _kind in FILES}
-    assert any("cover.jpg" in finding.wanted for finding in proof.findings)
-
-    later = pair.plan(pair.back_up("again"))
-    assert (later.facts.files.missing, later.facts.files.upload) == (0, 5)
-    assert pair.apply(later).complete
-    assert verify(pair, later, contents=True).equal
-    assert verify(pair, plan).equal, "the files are there, whatever plan moved them"
 
 
 @pytest.mark.long

@@ -65,16 +65,6 @@ def test_page_and_workbook_have_one_count(real: Report) -> None:
 
 
 @pytest.mark.long
-def test_what_a_report_that_was_killed_left_goes(data: DataFolder) -> None:
-    snapshot = snapshot_of(data, RECORDS)
-    left = data.path / ".report-old" / "spilled"
-    left.mkdir(parents=True)
-    report = make_report(data, snapshot, now=NOW)
-    assert not left.parent.exists()
-    assert [line["field"] for line in lines_of(report)] == ["ISBN", "ISBN", "title", "title"]
-
-
-@pytest.mark.long
 def test_prune_takes_the_reports_of_what_it_removes(data: DataFolder) -> None:
     """And no others."""
     snapshots = [snapshot_of(data, RECORDS, now=STARTED_AT + timedelta(days=day)) for day in range(3)]

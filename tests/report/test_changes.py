@@ -46,14 +46,6 @@ def page_of(found: Report) -> str:
 
 
 @pytest.mark.long
-def test_the_first_night_has_nothing_to_compare(data: DataFolder) -> None:
-    found = report(data, night(data, 0, GOOD, BAD))
-    [only] = found.nights
-    assert (only.publications, only.issues, only.last_night, only.last_week) == (2, 1, None, None)
-    assert "first complete snapshot" in page_of(found)
-
-
-@pytest.mark.long
 def test_since_the_last_night_and_the_last_week(stored: DataFolder) -> None:
     """In a folder and in a bucket. An issue that gets another wrong value is still the same issue."""
     report(stored, night(stored, 0, GOOD, BAD, BAD, GOOD.replace("7", "x")))
@@ -102,21 +94,6 @@ def test_what_pruned_snapshots_told_stays(data: DataFolder) -> None:
     assert [one.publications for one in found.nights] == [1, 2, 3, 4, 5]
     assert [one.last_night.added if one.last_night else None for one in found.nights] == [None, 1, 1, 1, 1]
     assert Path(found.paths.html).read_text("utf-8").count("<summary>") == 1
-
-
-@pytest.mark.long
-def test_older_snapshots_are_not_read(data: DataFolder) -> None:
-    """A report reads the tables of last night and of last week, however many snapshots there are."""
-    for day in (0, 1, 2, 8):
-        report(data, night(data, day, GOOD))
-    found = night(data, 9, GOOD, BAD)
-    for one in data.snapshots("old")[:2]:
-        for path in one.path.rglob("*.parquet"):
-            path.write_bytes(b"not read")
-    newest = report(data, found).nights[-1]
-    assert newest.last_night is not None
-    assert newest.last_week is not None
-    assert (newest.last_night.since, newest.last_week.since) == ("20261128T020000Z", "20261122T020000Z")
 
 
 @pytest.mark.parametrize(("day", "found"), [(6, False), (7, True), (14, True), (15, False)])

@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from pipelines.records.advice import CODES
-from pipelines.report.pages import Report
 from tests.migration.sample_plans import IN_ISSUES
-from tests.report.library import lines_of
 
 
 def test_every_code_is_documented() -> None:
@@ -24,13 +20,3 @@ def test_every_code_is_documented() -> None:
     }
     assert of_rules | others == {*CODES} | IN_ISSUES
     assert not of_rules & others
-
-
-@pytest.mark.long
-def test_every_line_has_a_code(real: Report, hostile: Report) -> None:
-    """Also where the records mean harm; the codes are those that `--json` counts."""
-    for report in (real, hostile):
-        codes = [line["code"] for line in lines_of(report)]
-        assert set(codes) <= set(CODES)
-        assert set(codes[: report.to_do]) == set(report.counts)
-        assert set(codes[report.to_do :]) <= {"repaired"}
