@@ -26,6 +26,9 @@ from sandbox.validation import at_least, nested_object, one_of, with_changes
 _DATE_AHEAD_SECONDS = 2
 
 
+FAULT_KINDS = ("status", "reset", "cut", "garble", "hang", "late", "edit", "jump")
+
+
 class ConnectionReset(ConnectionResetError):  # noqa: N818  # intended, not an error
     """The server resets the connection and sends no response."""
 
@@ -47,7 +50,7 @@ class Fault:
     after that of so many further matching requests. ``share``: of the matching requests, chosen at random by ``seed``.
     """
 
-    fault: str = one_of("status", "reset", "cut", "garble", "hang", "late", "edit", "jump")
+    fault: str = one_of(*FAULT_KINDS)
     times: int = at_least(1, 1)
     share: float = at_least(0, 1.0)
     seed: int = 0
@@ -156,48 +159,41 @@ class FaultTarget(Protocol):
 
 def apply_fault(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
     """Answers wrongly. ``proceed`` returns the real response and has the request's effect."""
-    return FAULT_KINDS[fault.fault](fault, proceed, tenant)
-
-
-def _status(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
-    if fault.when == "after":
-        proceed()
-    headers = {} if fault.retry_after is None else {"Retry-After": _retry_after(fault.retry_after, tenant.clock.now())}
-    return error_response(ApiError(fault.status, fault.code, "This answer was ordered", headers))
-
-
-def _retry_after(value: int | str, now: float) -> str:
-    return formatdate(now + _DATE_AHEAD_SECONDS, usegmt=True) if value == "http-date" else str(value)
-
-
-def _reset(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:  # noqa: ARG001  # every kind has one signature
-    if fault.when == "after":
-        proceed()
-    raise ConnectionReset("reset by a fault")
-
-
-def _cut(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:  # noqa: ARG001
+    match fault.fault:
+        case "late":
+            return _late(fault, proceed, tenant)
+        case "status" | "reset":
+            if fault.when == "after":
+                proceed()
+            return _refusal(fault, fault.fault, tenant)
+        case "hang":
+            tenant.clock.sleep(max(0.0, fault.seconds))
+        case "edit":
+            tenant.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
+        case "jump":
+            tenant.clock.ahead += fault.seconds
     response = proceed()
-    body = response.get_data()
-    response.response = _half_of(body)
+    body = response.get_data() if fault.fault in {"cut", "garble"} else b""
+    if fault.fault == "cut":
+        response.response = _cut(body[: len(body) // 2])
+    if fault.fault == "garble":
+        response.set_data(body[: len(body) // 2] + b'\x1b<garbled "')
     return response
 
 
-def _half_of(body: bytes) -> Iterator[bytes]:
-    yield body[: len(body) // 2]
+def _cut(half: bytes) -> Iterator[bytes]:
+    yield half
     raise BrokenBody("cut off by a fault")
 
 
-def _garble(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:  # noqa: ARG001
-    response = proceed()
-    body = response.get_data()
-    response.set_data(body[: len(body) // 2] + b'\x1b<garbled "')
-    return response
-
-
-def _hang(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
-    tenant.clock.sleep(max(0.0, fault.seconds))
-    return proceed()
+def _refusal(fault: Fault, answer: str, tenant: FaultTarget) -> Response:
+    if answer == "reset":
+        raise ConnectionReset("reset by a fault")
+    after = fault.retry_after
+    if after == "http-date":
+        after = formatdate(tenant.clock.now() + _DATE_AHEAD_SECONDS, usegmt=True)
+    headers = {} if after is None else {"Retry-After": str(after)}
+    return error_response(ApiError(fault.status, fault.code, "This answer was ordered", headers))
 
 
 def _late(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
@@ -215,28 +211,4 @@ def _late(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
         tenant.faults.hold(fault, proceed)
     else:
         threading.Thread(target=take_effect, name="late effect", daemon=True).start()
-    if fault.answer == "reset":
-        raise ConnectionReset("reset by a fault")
-    return error_response(ApiError(fault.status, fault.code, "This answer was ordered; the effect follows"))
-
-
-def _edit(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
-    tenant.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
-    return proceed()
-
-
-def _jump(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
-    tenant.clock.ahead += fault.seconds
-    return proceed()
-
-
-FAULT_KINDS: Mapping[str, Callable[[Fault, Proceed, FaultTarget], Response]] = {
-    "status": _status,
-    "reset": _reset,
-    "cut": _cut,
-    "garble": _garble,
-    "hang": _hang,
-    "late": _late,
-    "edit": _edit,
-    "jump": _jump,
-}
+    return _refusal(fault, fault.answer, tenant)

@@ -11,13 +11,11 @@ _AUTHORS = """
     GROUP BY 1, 2 HAVING count(*) >= ? OR min(publications.id) <= ? ORDER BY min(publications.id), 1, 2
 """
 _SUBJECTS = """
-    SELECT (
-        SELECT json_extract(document, '$.name') FROM records
-        WHERE tenant = publications.tenant AND resource = 'categories' AND id = value
-    ), 'subject'
+    SELECT json_extract(value, '$.name'), 'subject'
     FROM records AS publications, json_each(document, '$.categories')
     WHERE tenant = ? AND resource = 'publications'
-    GROUP BY value HAVING count(*) >= ? OR min(publications.id) <= ? ORDER BY value
+    GROUP BY json_extract(value, '$.id') HAVING count(*) >= ? OR min(publications.id) <= ?
+    ORDER BY json_extract(value, '$.id')
 """
 
 

@@ -1,7 +1,7 @@
 """Publications: a document each, as other records, with an index for searches.
 
-The state has categories, contributor and organization of a publication by id, and each asset as a record of its own. A document
-that is read has the names beside the ids, and its assets.
+The state has the contributor of a publication by id, and each asset as a record of its own. A document that is read has the
+contributor's name, and the assets.
 """
 
 from __future__ import annotations
@@ -20,15 +20,12 @@ from sandbox.state.records import (
     DocumentPage,
     Records,
     add_records,
-    has_record,
     referring_records,
     remove_record,
     store_record,
     texts_by_id,
 )
 from sandbox.state.search import Criteria, fold, where
-
-_NAMED = {"contributor": "users", "organization": "organizations"}
 
 
 class Publications(Records):
@@ -92,9 +89,9 @@ class Publications(Records):
             (number,) = add_publications(connection, self._tenant, [changed], skip_missing=skip_missing)
         else:
             number = before["id"]
-            categories = _Categories(connection, self._tenant, skip_missing=skip_missing)
-            store_record(connection, self._tenant, self._resource, categories.stored(changed))
-            _index(connection, self._tenant, [(number, changed)], categories)
+            stored = _References(connection, self._tenant, skip_missing=skip_missing).resolved(changed)
+            store_record(connection, self._tenant, self._resource, stored)
+            _index(connection, self._tenant, [(number, stored)])
         kept = {asset["id"]: asset for asset in changed["assets"] if "id" in asset}
         for asset in before["assets"]:
             if asset["id"] not in kept:
@@ -106,28 +103,16 @@ class Publications(Records):
         return number
 
     def _complete(self, connection: sqlite3.Connection, documents: list[Document]) -> list[Document]:
-        """Adds the names of what publications refer to, and their assets."""
-        tenant = self._tenant
+        """Adds the names of contributors, and the assets."""
+        tenant, numbers = self._tenant, [each["id"] for each in documents]
         assets: dict[int, list[Document]] = defaultdict(list)
-        for asset in referring_records(
-            connection, tenant, "assets", "publication_id", [each["id"] for each in documents]
-        ):
+        for asset in referring_records(connection, tenant, "assets", "publication_id", numbers):
             assets[asset["publication_id"]].append(asset)
-        categories = texts_by_id(
-            connection, tenant, "categories", {number for each in documents for number in each["categories"]}
-        )
-        names = {
-            field: texts_by_id(connection, tenant, resource, {each[field] for each in documents})
-            for field, resource in _NAMED.items()
-        }
+        names = texts_by_id(connection, tenant, "users", {each["contributor"] for each in documents})
         return [
             {
                 **each,
-                "categories": [{"id": number, "name": categories[number]} for number in each["categories"]],
-                **{
-                    field: each[field] and {"id": each[field], "name": texts[each[field]]}
-                    for field, texts in names.items()
-                },
+                "contributor": each["contributor"] and {"id": each["contributor"], "name": names[each["contributor"]]},
                 "assets": assets[each["id"]],
             }
             for each in documents
@@ -145,93 +130,80 @@ def add_publications(
     connection: sqlite3.Connection, tenant: int, new: Sequence[Document], *, skip_missing: bool = False
 ) -> range:
     """Stores publications without their assets under the next ids; returns the ids. It is fast for many at once."""
-    categories = _Categories(connection, tenant, skip_missing=skip_missing)
-    ids = add_records(connection, tenant, "publications", [categories.stored(document) for document in new])
-    _index(connection, tenant, list(zip(ids, new, strict=True)), categories)
+    references = _References(connection, tenant, skip_missing=skip_missing)
+    stored = [references.resolved(document) for document in new]
+    ids = add_records(connection, tenant, "publications", stored)
+    _index(connection, tenant, list(zip(ids, stored, strict=True)))
     return ids
 
 
-class _Categories:
-    """Finds and creates the categories of publications that are written."""
+class _References:
+    """Finds what publications that are written refer to, by id; a category that is given by name is found or created."""
 
     def __init__(self, connection: sqlite3.Connection, tenant: int, *, skip_missing: bool) -> None:
         self._connection = connection
         self._tenant = tenant
         self._skip_missing = skip_missing
-        self._names = texts_by_id(connection, tenant, "categories")
-        self._ids = {name: number for number, name in self._names.items()}
+        resources = ("categories", "organizations", "users")
+        self._names = {resource: texts_by_id(connection, tenant, resource) for resource in resources}
+        self._categories = {name: number for number, name in self._names["categories"].items()}
 
-    def stored(self, document: Document) -> Document:
-        """Returns the document as it is stored, or raises 404."""
-        referred = {
-            field: self._referred(field, resource, document[field] and document[field]["id"])
-            for field, resource in _NAMED.items()
+    def resolved(self, document: Document) -> Document:
+        """Returns the document as it is stored, with each category once, or raises 404."""
+        numbers = dict.fromkeys(each.get("id") or self._category(each["name"]) for each in document["categories"])
+        categories = [self._named("categories", number) for number in numbers]
+        contributor, organization = (
+            document[field] and self._named(resource, document[field]["id"])
+            for field, resource in (("contributor", "users"), ("organization", "organizations"))
+        )
+        return {
+            **document,
+            "categories": [each for each in categories if each is not None],
+            "contributor": contributor and contributor["id"],
+            "organization": organization,
         }
-        stored = {**document, **referred, "categories": self.numbers(document)}
-        del stored["assets"]
-        return stored
 
-    def numbers(self, document: Document) -> list[int]:
-        """Returns the ids of its categories, each once."""
-        numbers = (self._number(category) for category in document["categories"])
-        return list(dict.fromkeys(number for number in numbers if number is not None))
+    def _category(self, name: str) -> int:
+        if name not in self._categories:
+            (number,) = add_records(self._connection, self._tenant, "categories", [{"name": name}])
+            self._categories[name], self._names["categories"][number] = number, name
+        return self._categories[name]
 
-    def names(self, document: Document) -> list[str]:
-        """Returns the names of its categories."""
-        return [self._names[number] for number in self.numbers(document)]
-
-    def _number(self, category: Document) -> int | None:
-        number: int | None = category.get("id")
-        if number is None and category["name"] not in self._ids:
-            (number,) = add_records(self._connection, self._tenant, "categories", [{"name": category["name"]}])
-            self._ids[category["name"]], self._names[number] = number, category["name"]
-        elif number is None:
-            number = self._ids[category["name"]]
-        if number in self._names:
-            return number
-        if self._skip_missing:
-            return None
-        raise record_not_found()
-
-    def _referred(self, field: str, resource: str, number: int | None) -> int | None:
-        if number is None or has_record(self._connection, self._tenant, resource, number):
-            return number
-        if self._skip_missing and field == "organization":
+    def _named(self, resource: str, number: int) -> Document | None:
+        if number in self._names[resource]:
+            return {"id": number, "name": self._names[resource][number]}
+        if self._skip_missing and resource != "users":
             return None
         raise record_not_found()
 
 
-def _index(
-    connection: sqlite3.Connection, tenant: int, numbered: Sequence[tuple[int, Document]], categories: _Categories
-) -> None:
+def _index(connection: sqlite3.Connection, tenant: int, stored: Sequence[tuple[int, Document]]) -> None:
     """Makes publications, given with their ids, findable."""
     key = "(SELECT key FROM records WHERE tenant = ? AND resource = 'publications' AND id = ?)"
-    places = [(tenant, number) for number, _ in numbered]
-    connection.executemany(f"DELETE FROM terms WHERE publication = {key}", places)
-    connection.executemany(f"DELETE FROM words WHERE rowid = {key}", places)
-    named = [
-        (place, document, categories.names(document)) for place, (_, document) in zip(places, numbered, strict=True)
-    ]
+    for table, column in (("terms", "publication"), ("words", "rowid")):
+        connection.executemany(
+            f"DELETE FROM {table} WHERE {column} = {key}", [(tenant, number) for number, _ in stored]
+        )
     connection.executemany(
         f"INSERT INTO terms (publication, kind, folded) VALUES ({key}, ?, ?)",
-        ((*place, kind, fold(text)) for place, document, names in named for kind, text in _terms(document, names)),
+        [(tenant, number, kind, fold(text)) for number, document in stored for kind, text in _terms(document)],
     )
     connection.executemany(
         f"INSERT INTO words (rowid, title, authors, abstract, identifiers, categories) VALUES ({key}, ?, ?, ?, ?, ?)",
-        ((*place, *_words(document, names)) for place, document, names in named),
+        [(tenant, number, *_words(document)) for number, document in stored],
     )
 
 
-def _terms(document: Document, categories: Iterable[str]) -> Iterable[tuple[str, str]]:
+def _terms(document: Document) -> Iterable[tuple[str, str]]:
     yield from ((each["type"], each["value"]) for each in document["identifiers"])
-    yield from (("category", name) for name in categories)
+    yield from (("category", each["name"]) for each in document["categories"])
 
 
-def _words(document: Document, categories: Iterable[str]) -> tuple[str, ...]:
+def _words(document: Document) -> tuple[str, ...]:
     return (
         document["title"] or "",
         " ".join(each["name"] for each in document["authors"]),
         document["abstract"] or "",
         " ".join(each["value"] for each in document["identifiers"]),
-        " ".join(categories),
+        " ".join(each["name"] for each in document["categories"]),
     )

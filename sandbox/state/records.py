@@ -186,7 +186,9 @@ def _document(row: tuple[int, str]) -> Document:
 
 
 def _encoded(document: Document) -> str:
-    return json.dumps({name: value for name, value in document.items() if name != "id"}, ensure_ascii=False)
+    """The assets of a publication are records of their own."""
+    kept = {name: value for name, value in document.items() if name not in {"id", "assets"}}
+    return json.dumps(kept, ensure_ascii=False)
 
 
 def store_record(connection: sqlite3.Connection, tenant: int, resource: str, document: Document) -> None:
