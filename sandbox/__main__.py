@@ -17,7 +17,6 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,90 +34,59 @@ from sandbox.tenants import Account, Tenant, open_tenant
 _TENANT = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)(=(?P<kind>real|empty)(:(?P<count>\d+))?)?")
 
 
-@dataclass(frozen=True, slots=True)
-class TenantOption:
-    """A tenant of the command line. ``records``: how many real records it starts with, None for all."""
-
-    name: str
-    records: int | None
-
+TenantOption = tuple[str, int | None]
+"""Name of a tenant of the command line, and how many real records it starts with: None for all."""
 
 OUTPUT_VARIABLE = "BOOKFERRY_SANDBOX_OUTPUT"
 """``words`` or ``json``: set by ``bookferry sandbox``, and by nothing else."""
 
 # Exit status when nobody reads the ready line, as of a process that SIGPIPE ends
 _CLOSED_PIPE = 141
-_CLOSE_SECONDS = 5
+_STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the service until a signal ends it; returns the exit status. Threads that still run are left to the exit."""
     parser = _parser()
-    service = _Service(parser, parser.parse_args(arguments), _End())
+    service = _Service(parser, parser.parse_args(arguments))
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)  # in every thread: the main thread waits for them
     threading.Thread(target=service.run, daemon=True).start()
-    status = service.end.wait()
+    signal.sigwait(_STOP_SIGNALS)
     service.close()
-    return status
-
-
-class _End:
-    """The end of the process, which its main thread waits for and does nothing else.
-
-    The C code of Python writes each signal to the pipe, in any thread, at any instruction and without a lock. A handler that sets a
-    ``threading.Event`` is not safe: it takes a lock, and the second of two signals (``timeout`` sends two) waits for the first one.
-    """
-
-    def __init__(self) -> None:
-        self._read, self._write = os.pipe()
-        self._status = 0
-        os.set_blocking(self._write, False)
-        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(signum, lambda *_: None)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})  # a parent may have blocked them
-
-    def wait(self) -> int:
-        """Waits for a signal or a request; returns the exit status."""
-        os.read(self._read, 1)
-        return self._status
-
-    def request(self, status: int) -> None:
-        """Ends the process with this status."""
-        self._status = status
-        with suppress(BlockingIOError):
-            os.write(self._write, b"\0")
+    return service.status
 
 
 class _Service:
     """The servers and their state. They start in a thread of their own, so that a signal also ends a long start."""
 
-    def __init__(self, parser: argparse.ArgumentParser, options: argparse.Namespace, end: _End) -> None:
-        self.end = end
+    def __init__(self, parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+        self.status = 0
         self._parser = parser
         self._options = options
         self._database: Database | None = None
         self._storage: Server | None = None
 
     def run(self) -> None:
-        """Starts the servers and prints the ready line. Ends the process if that fails."""
+        """Starts the servers and prints the ready line. Ends the process if that fails, or at the end of standard input if it should."""
         try:
             self._start()
+            if not self._options.stop_at_eof:
+                return
+            _wait_for_eof()
         except SystemExit as refused:
-            self.end.request(int(refused.code or 0))
+            self.status = int(refused.code or 0)
         except BrokenPipeError:
-            self.end.request(_CLOSED_PIPE)
+            self.status = _CLOSED_PIPE
         except BaseException:  # noqa: BLE001  nobody else reports what ends a thread before it ends the process
-            try:
+            self.status = 1
+            with suppress(OSError):  # stderr may be a pipe that nobody reads any more
                 traceback.print_exc()
-            finally:
-                self.end.request(1)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def close(self) -> None:
-        """Closes the state. A request may use it for as long as it likes, so this does not wait long."""
+        """Closes the state."""
         if self._database is not None:
-            closing = threading.Thread(target=self._database.close, daemon=True)
-            closing.start()
-            closing.join(_CLOSE_SECONDS)
+            self._database.close()
 
     def _start(self) -> None:
         options = self._options
@@ -145,9 +113,6 @@ class _Service:
         text = _in_words(ready) if os.environ.get(OUTPUT_VARIABLE) == "words" else json.dumps(ready) + "\n"
         sys.stdout.write(text)  # one write: `head -c` may end it
         sys.stdout.flush()
-        if options.stop_at_eof:
-            _wait_for_eof()
-            self.end.request(0)
 
     def _refuse(self, message: str) -> NoReturn:
         if self._storage is not None:
@@ -247,8 +212,8 @@ def _tenant_option(text: str) -> TenantOption:
     if parts is None or (parts["kind"] == "empty" and parts["count"]):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME, NAME=real, NAME=real:N or NAME=empty")
     if parts["kind"] == "empty":
-        return TenantOption(parts["name"], 0)
-    return TenantOption(parts["name"], int(parts["count"]) if parts["count"] else None)
+        return parts["name"], 0
+    return parts["name"], int(parts["count"]) if parts["count"] else None
 
 
 def _name_value_option(text: str) -> tuple[str, object]:
@@ -302,18 +267,18 @@ def _open_tenants(
     """Opens the requested tenants and fills those that are new."""
     account = Account(options.user, options.password)
     clock = SystemClock()
-    stored_tenants = [TenantOption(name, 0) for name in tenant_names(database)]
+    requested = options.tenants or [(name, 0) for name in tenant_names(database)] or [("library", None)]
     return {
-        each.name: open_tenant(
+        name: open_tenant(
             database,
-            each.name,
-            records=each.records,
+            name,
+            records=records,
             account=account,
             settings=settings,
             clock=clock,
             storage_port=storage_port,
         )
-        for each in options.tenants or stored_tenants or [TenantOption("library", None)]
+        for name, records in requested
     }
 
 

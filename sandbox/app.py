@@ -25,7 +25,6 @@ from sandbox.oauth.routes import respond as respond_to_oauth
 from sandbox.objects.errors import no_such_bucket
 from sandbox.responses import ended_response, error_response, without_nulls
 from sandbox.shapes.service import service_of
-from sandbox.storage import HOST as STORAGE_HOST
 from sandbox.storage import STORAGE
 from sandbox.tenants import LoggedRequest, Tenant, subdomain
 
@@ -45,26 +44,20 @@ class Sandbox:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answers a request."""
-        request = Request(environ)
-        return self._respond(request)(environ, start_response)
+        return self._respond(Request(environ))(environ, start_response)
 
     def storage(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answers a request to the storage service, which has its own origin."""
-        request = Request(environ)
-        return self._respond_storage(request)(environ, start_response)
+        return self._respond_storage(Request(environ))(environ, start_response)
 
     def _respond(self, request: Request) -> Response:
-        if request.host.startswith(STORAGE_HOST):
-            return self._respond_storage(request)
         name, slash, rest = request.path.removeprefix("/").partition("/")
         if name == CONTROL:
             return _catch_errors(request, lambda: control.respond(request, self.tenants))
         path = slash + rest
         if (own := subdomain(request.host)) in self.tenants:
             name, path = str(own), request.path
-        if name not in self.tenants:
-            return error_response(route_not_found(request.path))
-        if path.startswith(STORAGE):
+        if name not in self.tenants or path.startswith(STORAGE):
             return error_response(route_not_found(request.path))
         return self._log_and_answer(self.tenants[name], request, path)
 

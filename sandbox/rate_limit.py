@@ -9,7 +9,6 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 WINDOW_SECONDS = 60.0
 
@@ -53,15 +52,6 @@ def _drop_expired(times: deque[float], now: float) -> None:
         times.popleft()
 
 
-@dataclass(frozen=True, slots=True)
-class RequestCounts:
-    """The counts of a tenant for the control endpoint."""
-
-    requests: int
-    largest_window: int
-    throttled: int
-
-
 class RequestRate:
     """Counts and limits the requests of a tenant in all threads and both API versions."""
 
@@ -84,10 +74,11 @@ class RequestRate:
             self._throttled += 1
             return max(1, math.ceil(wait))
 
-    def counts(self) -> RequestCounts:
+    def counts(self) -> dict[str, int]:
         """Returns the counts since the start or the last reset."""
         with self._lock:
-            return RequestCounts(self._received.total, self._received.largest, self._throttled)
+            received = self._received
+            return {"requests": received.total, "largest_window": received.largest, "throttled": self._throttled}
 
     def reset(self) -> None:
         """Resets counts and windows."""

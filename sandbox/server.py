@@ -12,14 +12,15 @@ import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from werkzeug.exceptions import ClientDisconnected
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
+from werkzeug.wsgi import LimitedStream
 
 from sandbox.errors import ApiError, unprocessable
 from sandbox.faults import BrokenBody, ConnectionReset
 from sandbox.responses import error_response
 
 if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
 # A longer rest of a body is not read; the connection is closed instead
@@ -51,24 +52,6 @@ class Server(ThreadedWSGIServer):
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 
-class _Body(io.RawIOBase):
-    """The body of one request on a connection that continues."""
-
-    def __init__(self, stream: io.BufferedIOBase, length: int) -> None:
-        self._stream = stream
-        self.remaining = length
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        view = memoryview(buffer)
-        data = self._stream.read1(min(len(view), self.remaining)) if self.remaining else b""
-        self.remaining -= len(data)
-        view[: len(data)] = data
-        return len(data)
-
-
 class _Handler(WSGIRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -89,13 +72,14 @@ class _Handler(WSGIRequestHandler):
             raise
         self._drain(body)
 
-    def _body(self, environ: WSGIEnvironment) -> _Body:
+    def _body(self, environ: WSGIEnvironment) -> LimitedStream:
         """Gives the application the body of this request and no more."""
         if environ.get("wsgi.input_terminated"):
             self.close_connection = True
-            return _Body(self.rfile, 0)
+            return LimitedStream(io.BytesIO(), 0)
         length = environ.get("CONTENT_LENGTH", "")
-        body = _Body(self.rfile, int(length) if length.isascii() and length.isdigit() else 0)
+        size = int(length) if length.isascii() and length.isdigit() else 0
+        body = LimitedStream(self.rfile, size)  # type: ignore[arg-type]
         environ["wsgi.input"] = io.BufferedReader(body)
         return body
 
@@ -123,11 +107,13 @@ class _Handler(WSGIRequestHandler):
             if close := getattr(chunks, "close", None):
                 close()
 
-    def _drain(self, body: _Body) -> None:
-        if body.remaining > _DRAIN_BYTES:
+    def _drain(self, body: LimitedStream) -> None:
+        if body.limit - body.tell() > _DRAIN_BYTES:
             self.close_connection = True
-        while body.remaining and not self.close_connection:
-            if not body.read(min(body.remaining, 65536)):
+        if not self.close_connection:
+            try:
+                body.exhaust()
+            except ClientDisconnected:
                 self.close_connection = True
 
     def _reset(self) -> None:

@@ -1,7 +1,6 @@
 """The files of a tenant: upload forms, the step from an upload to a file, and download addresses.
 
-The storage service has the bytes, on another origin: a port of its own or, in process, the host ``storage.`` before the
-library's own.
+The storage service has the bytes, on another origin: a port of its own.
 
 To attach a file to a record (asset, cover, avatar), call ``promote`` outside of a transaction.
 """
@@ -25,7 +24,6 @@ from sandbox.state.blobs import STORE, Blobs, StoredFile, new_file_id, suffix
 
 # The path of a request to the storage service in the log and for the pattern of a fault
 STORAGE = "/storage/"
-HOST = "storage."
 CACHE = "cache/"
 
 # Assumption: how long an upload form and a download address are valid
@@ -36,7 +34,7 @@ _ADDRESS_SECONDS = 900
 class Storage:
     """One tenant's files."""
 
-    def __init__(self, blobs: Blobs, signing_key: bytes, clock: Clock, *, port: int | None) -> None:
+    def __init__(self, blobs: Blobs, signing_key: bytes, clock: Clock, *, port: int) -> None:
         self._blobs = blobs
         self._clock = clock
         self._port = port
@@ -86,8 +84,7 @@ class Storage:
         """Returns the address of the tenant's bucket for this address of the library."""
         parts = urlsplit(base_url)
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-        netloc = f"{HOST}{parts.netloc}" if self._port is None else f"{host}:{self._port}"
-        return f"{parts.scheme}://{netloc}/{quote(self._blobs.name)}"
+        return f"{parts.scheme}://{host}:{self._port}/{quote(self._blobs.name)}"
 
     def respond(self, request: Request, path: str) -> Response:
         """Answers a request to the bucket; ``path`` is ``/storage/`` and the key."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Lock
-from typing import Any
 
 from sandbox.clock import Clock, ShiftedClock
 from sandbox.faults import FaultQueue
@@ -79,10 +78,6 @@ class Tenant:
         root = host_url.rstrip("/")
         return root if subdomain(root.partition("://")[2]) == self.name else f"{root}/{self.name}"
 
-    def counts(self) -> dict[str, Any]:
-        """Returns the counts for the control endpoint."""
-        return asdict(self.rate.counts())
-
 
 def _first_account(account: Account) -> Document:
     name = account.email.partition("@")[0].replace(".", " ").title()
@@ -103,12 +98,12 @@ def open_tenant(
     account: Account,
     settings: Settings,
     clock: Clock,
-    storage_port: int | None = None,
+    storage_port: int,
 ) -> Tenant:
     """Opens the tenant of this name; a new one is created and filled.
 
     ``records``: how many real records a new tenant gets, None for all. Everything is one transaction, so a killed process leaves
-    no partial library. ``storage_port``: the port of the storage service, None for its own host in process.
+    no partial library. ``storage_port``: that of the storage service.
     """
     with database.write() as connection:
         row = find_tenant(connection, name)

@@ -58,7 +58,7 @@ class Database:
         """Closes every idle connection and removes a temporary folder. A busy connection belongs to a request that nobody waits for."""
         if self._temporary is not None:
             self._temporary.cleanup()
-        with self._taking, suppress(queue.Empty):
+        with suppress(queue.Empty):
             while True:
                 self._idle.get_nowait().close()
 

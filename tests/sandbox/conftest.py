@@ -44,7 +44,9 @@ def v3() -> Iterator[httpx.Client]:
     database, clock = Database(), FakeClock()
     shapes = Path(__file__).with_name("other_shapes.json").read_text("utf-8")
     settings = Settings(requests_per_minute=0).with_changes({"shapes": shapes})
-    tenant = open_tenant(database, "library", records=60, account=Account(), settings=settings, clock=clock)
+    tenant = open_tenant(
+        database, "library", records=60, account=Account(), settings=settings, clock=clock, storage_port=0
+    )
     transport = httpx.WSGITransport(app=Sandbox({"library": tenant}))
     with httpx.Client(base_url=f"{ORIGIN}/library/api/v3", transport=transport) as client:
         token = client.post(f"{ORIGIN}/_control/tokens", json={}).json()["access_token"]
