@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Request, Response
@@ -18,12 +19,12 @@ from sandbox import control
 from sandbox.both_versions.payloads import read_payload
 from sandbox.documentation import page as documentation
 from sandbox.endpoints import Call, deprecations
-from sandbox.errors import ApiError, internal_server_error, route_not_found, too_many_requests
+from sandbox.errors import ApiError, internal_server_error, route_not_found, too_many_requests, version_ended
 from sandbox.faults import apply_fault
 from sandbox.oauth.routes import OAUTH
 from sandbox.oauth.routes import respond as respond_to_oauth
 from sandbox.objects.errors import no_such_bucket
-from sandbox.responses import ended_response, error_response, without_nulls
+from sandbox.responses import without_nulls
 from sandbox.shapes.service import service_of
 from sandbox.storage import STORAGE
 from sandbox.tenants import LoggedRequest, Tenant, subdomain
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 VERSIONS = service_of("").versions
 CONTROL = "_control"
+_ENDED_PAGE = "<!DOCTYPE html><title>Gone</title><p>This version of the API has been shut down."
 _METERED = ("/api/", "/oauth/")
 
 
@@ -58,7 +60,7 @@ class Sandbox:
         if (own := subdomain(request.host)) in self.tenants:
             name, path = str(own), request.path
         if name not in self.tenants or path.startswith(STORAGE):
-            return error_response(route_not_found(request.path))
+            return route_not_found(request.path).response()
         return self._log_and_answer(self.tenants[name], request, path)
 
     def _respond_storage(self, request: Request) -> Response:
@@ -83,7 +85,7 @@ class Sandbox:
         if path.startswith(_METERED):
             wait = tenant.rate.receive(tenant.settings.requests_per_minute)
             if wait is not None:
-                return error_response(too_many_requests(wait))
+                return too_many_requests(wait).response()
         return self._with_faults(tenant, request, path)
 
     def _with_faults(self, tenant: Tenant, request: Request, path: str) -> Response:
@@ -114,7 +116,9 @@ class Sandbox:
         if path in documentation.PATHS:
             return documentation.respond(request, tenant, service.versions)
         if (status := settings.variations.v2_ended) and f"{path}/".startswith("/api/v2/"):
-            return ended_response(status, tenant.base_url(request.host_url))
+            if status == HTTPStatus.OK:
+                return Response(_ENDED_PAGE, content_type="text/html; charset=utf-8")
+            raise version_ended(status, tenant.base_url(request.host_url))
         version, endpoint, values = service.router.match(request.method, path)
         caller = None if endpoint.public else version.sign_in(request, tenant)
         if caller is not None and endpoint.scope is not None:
@@ -147,11 +151,11 @@ def _catch_errors(request: Request, answer: Callable[[], Response]) -> Response:
     try:
         return answer()
     except ApiError as error:
-        return error_response(error)
+        return error.response()
     except Exception:  # noqa: BLE001  # the traceback goes to stderr
         with suppress(OSError):  # stderr may be a pipe that nobody reads any more
             traceback.print_exc(file=request.environ["wsgi.errors"])
-        return error_response(internal_server_error())
+        return internal_server_error().response()
 
 
 def _target(request: Request, path: str) -> str:

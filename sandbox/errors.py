@@ -6,6 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+
+from werkzeug.wrappers import Response
+
+from sandbox.responses import json_response
 
 
 class ApiError(Exception):
@@ -18,9 +23,10 @@ class ApiError(Exception):
         self.message = message
         self.headers = dict(headers or {})
 
-    def body(self) -> dict[str, dict[str, str]]:
-        """Returns the error body."""
-        return {"error": {"code": self.code, "message": self.message}}
+    def response(self) -> Response:
+        """Returns the HTTP response."""
+        error = {"code": self.code, "message": self.message}
+        return json_response({"error": error}, status=self.status, headers=self.headers)
 
 
 def record_not_found() -> ApiError:
@@ -70,6 +76,12 @@ def too_many_requests(retry_after: int) -> ApiError:
     """Returns 429 with the whole seconds until a request is accepted."""
     message = f"Too many requests, try again in {retry_after} seconds"
     return ApiError(429, "TooManyRequests", message, {"Retry-After": str(retry_after)})
+
+
+def version_ended(status: int, base_url: str) -> ApiError:
+    """Returns the answer of a version that has been shut down. Its form is an assumption (service.md#shutdown)."""
+    redirect = {"Location": f"{base_url}/api"} if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST else {}
+    return ApiError(status, "VersionEnded", "This version of the API has been shut down", redirect)
 
 
 def bad_request(message: str) -> ApiError:

@@ -18,7 +18,6 @@ from werkzeug.wrappers import Response
 
 from sandbox.clock import ShiftedClock
 from sandbox.errors import ApiError, unprocessable
-from sandbox.responses import error_response
 from sandbox.state.publications import Publications
 from sandbox.validation import at_least, nested_object, one_of, with_changes
 
@@ -193,7 +192,7 @@ def _refusal(fault: Fault, answer: str, tenant: FaultTarget) -> Response:
     if after == "http-date":
         after = formatdate(tenant.clock.now() + _DATE_AHEAD_SECONDS, usegmt=True)
     headers = {} if after is None else {"Retry-After": str(after)}
-    return error_response(ApiError(fault.status, fault.code, "This answer was ordered", headers))
+    return ApiError(fault.status, fault.code, "This answer was ordered", headers).response()
 
 
 def _late(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:

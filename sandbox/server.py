@@ -18,7 +18,6 @@ from werkzeug.wsgi import LimitedStream
 
 from sandbox.errors import ApiError, unprocessable
 from sandbox.faults import BrokenBody, ConnectionReset
-from sandbox.responses import error_response
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
@@ -133,7 +132,7 @@ class _Handler(WSGIRequestHandler):
         """Answers a request that is not HTTP with the error body, too."""
         self.close_connection = True
         self.request_version = self.protocol_version
-        response = error_response(ApiError(int(code), "BadRequest", message or explain or "The request is not HTTP"))
+        response = ApiError(int(code), "BadRequest", message or explain or "The request is not HTTP").response()
         self._start(response.status, response.headers.to_wsgi_list())
         self.wfile.write(response.get_data())
 

@@ -56,7 +56,7 @@ def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
     try:
         client = new_client(dict(body), issued=True, pkce=bool(body.get("pkce", True)), surface=_surface(body))
     except OAuthError as refusal:
-        raise unprocessable(refusal.description) from None
+        raise unprocessable(refusal.message) from None
     if client["token_endpoint_auth_method"] == PUBLIC:
         raise unprocessable("token_endpoint_auth_method: a client issued by an administrator is always confidential")
     return {**add_client(tenant, client), "pkce": client["pkce"], "surface": client["surface"]}

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from werkzeug.wrappers import Response
 
-class OAuthError(Exception):
+from sandbox.errors import ApiError
+from sandbox.responses import json_response
+
+
+class OAuthError(ApiError):
     """An error. The endpoint sends it as JSON or in a redirect."""
 
     def __init__(
         self, error: str, description: str, *, status: int = 400, headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(description)
-        self.error = error
-        self.description = description
-        self.status = status
-        self.headers = dict(headers or {})
+        super().__init__(status, error, description, {"Cache-Control": "no-store", **(headers or {})})
 
     def body(self) -> dict[str, str]:
         """Returns the members of the error."""
-        return {"error": self.error, "error_description": self.description}
+        return {"error": self.code, "error_description": self.message}
+
+    def response(self) -> Response:
+        """Returns the HTTP response."""
+        return json_response(self.body(), status=self.status, headers=self.headers)
 
 
 class UntrustedRequest(Exception):  # noqa: N818  # a page for the person, not an error of the program

@@ -8,10 +8,8 @@ from werkzeug.wrappers import Request, Response
 
 from sandbox.endpoints import literal_action
 from sandbox.oauth.consent import ask, decide
-from sandbox.oauth.errors import OAuthError
 from sandbox.oauth.registration import register
 from sandbox.oauth.token_endpoint import exchange
-from sandbox.responses import json_response
 from sandbox.tenants import Tenant
 
 OAUTH = "/oauth/"
@@ -19,12 +17,7 @@ OAUTH = "/oauth/"
 
 def respond(request: Request, tenant: Tenant, path: str) -> Response:
     """Answers a request below ``/oauth/``; ``path`` is the path below the tenant."""
-    action = literal_action(_ACTIONS, request.method, path)
-    try:
-        return action(request, tenant)
-    except OAuthError as refusal:
-        headers = {"Cache-Control": "no-store", **refusal.headers}
-        return json_response(refusal.body(), status=refusal.status, headers=headers)
+    return literal_action(_ACTIONS, request.method, path)(request, tenant)
 
 
 _ACTIONS: Mapping[tuple[str, str], Callable[[Request, Tenant], Response]] = {

@@ -6,15 +6,11 @@ from xml.sax.saxutils import escape
 
 from werkzeug.wrappers import Response
 
+from sandbox.errors import ApiError
 
-class S3Error(Exception):
+
+class S3Error(ApiError):
     """An error response."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
 
     def response(self) -> Response:
         """Returns the HTTP response. In the message unprintable characters become question marks."""

@@ -21,13 +21,6 @@ from sandbox.state.blobs import Blobs, StoredObject
 
 def respond(request: Request, key: str, bucket: Blobs, signing_key: bytes, now: float) -> Response:
     """Answers a request for ``key``, or for the bucket itself if the key is empty."""
-    try:
-        return _response(request, key, bucket, signing_key, now)
-    except S3Error as refusal:
-        return refusal.response()
-
-
-def _response(request: Request, key: str, bucket: Blobs, signing_key: bytes, now: float) -> Response:
     if request.method not in ({"GET", "HEAD"} if key else {"POST"}):
         raise S3Error(405, "MethodNotAllowed", "The specified method is not allowed against this resource.")
     if "Authorization" in request.headers:
