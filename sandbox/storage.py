@@ -69,15 +69,13 @@ class Storage:
         Size is that of the upload; file name and type are those of ``metadata``, else of the upload. The upload stays, so that a client
         can send the same id again after a lost response.
         """
-        key = f"{CACHE}{file_id}"
-        uploaded = self._blobs.find(key)
+        uploaded = self._blobs.find(f"{CACHE}{file_id}")
         if uploaded is None:
             raise storage_not_found(file_id)
         name = metadata.get("filename", uploaded.filename)
         mime_type = metadata.get("mime_type") or uploaded.mime_type
         file = {"id": new_file_id(name), "filename": name, "mime_type": mime_type, "size": uploaded.size}
-        if not self._blobs.add_file(key, file):
-            raise storage_not_found(file_id)
+        self._blobs.add(uploaded.content, file)
         return file
 
     def address(self, base_url: str) -> str:

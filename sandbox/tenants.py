@@ -17,7 +17,7 @@ from sandbox.settings import Settings
 from sandbox.state.blobs import Blobs
 from sandbox.state.database import Database
 from sandbox.state.publications import Publications
-from sandbox.state.records import REFERENCES, SIGN_IN, Document, Records, add_records
+from sandbox.state.records import FURTHER, REFERENCES, Document, Records, add_records
 from sandbox.state.tenants import add_tenant, find_tenant
 from sandbox.storage import Storage
 
@@ -115,9 +115,9 @@ def open_tenant(
                 seed(connection, row.key, records)
                 add_other_resources(connection, row.key)
     clock = ShiftedClock(clock)
-    blobs = Blobs(database, row.key, name)
     publications = Publications(database, row.key)
-    tables = {resource: Records(database, row.key, resource) for resource in (*REFERENCES, *SIGN_IN)}
+    tables = {resource: Records(database, row.key, resource) for resource in (*REFERENCES, *FURTHER)}
+    blobs = Blobs(database, tables["files"], name)
     users = tables["users"]
     person = users.find("email", account.email) or users.create(_first_account(account))
     users.change(person["id"], {"password": account.password})

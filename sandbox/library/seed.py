@@ -18,7 +18,7 @@ from itertools import cycle, islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from sandbox.state.blobs import LIBRARY, StoredFile, add_file
+from sandbox.state.blobs import LIBRARY, StoredFile, file_document
 from sandbox.state.publications import add_publications, new_publication
 from sandbox.state.records import Document, add_records
 
@@ -88,7 +88,7 @@ def _add_file(connection: sqlite3.Connection, tenant: int, file: Mapping[str, An
     digest = hashlib.sha256(f"{place}/{filename}".encode()).hexdigest()[:32]
     stored = {name: file[name] for name in ("filename", "mime_type", "size")}
     stored["id"] = digest + PurePosixPath(filename).suffix.lower()
-    add_file(connection, tenant, f"{LIBRARY}{filename}", stored)
+    add_records(connection, tenant, "files", [file_document(f"{LIBRARY}{filename}", stored)])
     return stored
 
 

@@ -6,7 +6,6 @@ The bytes of uploads are in the folder beside the state, those of the real libra
 from __future__ import annotations
 
 import secrets
-import sqlite3
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
@@ -14,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from sandbox.state.database import Database
+from sandbox.state.records import Document, Records
 
 STORE = "store/"
 """The first folder of the storage key of a record's file, which its id lacks."""
@@ -49,40 +49,36 @@ class StoredObject:
 
 
 class Blobs:
-    """The uploads and files of a tenant."""
+    """The uploads and files of a tenant. ``name`` is that of its bucket."""
 
-    def __init__(self, database: Database, tenant: int, name: str) -> None:
+    def __init__(self, database: Database, files: Records, name: str) -> None:
         self._database = database
-        self._tenant = tenant
+        self._files = files
         self.name = name
 
     def find(self, key: str) -> StoredObject | None:
         """Returns the object of a storage key."""
-        with self._database.read() as connection:
-            row = connection.execute(
-                "SELECT filename, mime_type, size, content FROM files WHERE tenant = ? AND id = ?",
-                (self._tenant, key.removeprefix(STORE)),
-            ).fetchone()
-        return StoredObject(self._database, *row) if row else None
+        stored = self._files.find("storage_key", key.removeprefix(STORE))
+        if stored is None:
+            return None
+        return StoredObject(self._database, *(stored[name] for name in ("filename", "mime_type", "size", "content")))
 
     def upload(self, key: str, content: bytes | memoryview, *, filename: str, mime_type: str | None) -> None:
         """Stores an upload under the key of its form, replacing an older one."""
         name = secrets.token_hex(16)
-        with self._database.write() as connection:
-            self._database.folder().joinpath(name).write_bytes(content)
-            connection.execute("DELETE FROM files WHERE tenant = ? AND id = ?", (self._tenant, key))
-            file = {"id": key, "filename": filename, "mime_type": mime_type, "size": len(content)}
-            add_file(connection, self._tenant, name, file)
+        self._database.folder().joinpath(name).write_bytes(content)
+        if older := self._files.find("storage_key", key):
+            self._files.remove(older["id"])
+        self.add(name, {"id": key, "filename": filename, "mime_type": mime_type, "size": len(content)})
 
-    def add_file(self, upload: str, file: StoredFile) -> bool:
-        """Makes a file of the upload with this storage key; returns False if there is none. The upload stays."""
-        with self._database.write() as connection:
-            row = connection.execute(
-                "SELECT content FROM files WHERE tenant = ? AND id = ?", (self._tenant, upload)
-            ).fetchone()
-            if row:
-                add_file(connection, self._tenant, row[0], file)
-        return row is not None
+    def add(self, content: str, file: StoredFile) -> None:
+        """Adds a file with this content."""
+        self._files.create(file_document(content, file))
+
+
+def file_document(content: str, file: StoredFile) -> Document:
+    """Returns the document of a file."""
+    return {**file, "storage_key": file["id"], "content": content}
 
 
 def new_file_id(filename: str) -> str:
@@ -94,11 +90,3 @@ def suffix(filename: str) -> str:
     """Returns the suffix of a file name in small letters, if it has only ASCII letters and digits."""
     ending = PurePosixPath(filename).suffix.lower()
     return ending if ending[1:].isascii() and ending[1:].isalnum() else ""
-
-
-def add_file(connection: sqlite3.Connection, tenant: int, content: str, file: StoredFile) -> None:
-    """Adds a file with this content."""
-    connection.execute(
-        "INSERT INTO files (tenant, content, id, filename, mime_type, size) VALUES (?, ?, ?, ?, ?, ?)",
-        (tenant, content, *(file[name] for name in ("id", "filename", "mime_type", "size"))),
-    )

@@ -34,8 +34,8 @@ REFERENCES: Mapping[str, Mapping[str, str]] = {
 }
 """Resource → its fields with ids of another resource."""
 
-SIGN_IN = ("sessions", "clients", "grants", "tokens")
-"""What the sign-in stores."""
+FURTHER = ("files", "sessions", "clients", "grants", "tokens")
+"""What the storage service and the sign-in store."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ CREATE TABLE sequences (
     PRIMARY KEY (tenant, resource)
 ) WITHOUT ROWID;
 
--- Publications, assets, categories, organizations, users, locations, hard copies, authorities, collections, tasks, and what the sign-in
--- stores: a JSON object each. The password of a user is in plain text: the sandbox prints it at the start.
+-- Publications, assets, categories, organizations, users, locations, hard copies, authorities, collections, tasks, the files to which they
+-- refer, uploads, and what the sign-in stores: a JSON object each. The password of a user is in plain text: the sandbox prints it at the start.
 CREATE TABLE records (
     key INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenants,
@@ -41,17 +41,8 @@ WHERE resource = 'tokens';
 CREATE INDEX tokens_by_refresh ON records (tenant, json_extract(document, '$.refresh') COLLATE NOCASE)
 WHERE resource = 'tokens';
 
--- Uploads to the storage service, and the files to which records refer.
-CREATE TABLE files (
-    key INTEGER PRIMARY KEY,
-    tenant INTEGER NOT NULL REFERENCES tenants,
-    id TEXT NOT NULL,      -- its storage key, of a record's file without the first folder
-    content TEXT NOT NULL, -- the name of its bytes: a file of the folder beside the state, or of the real library
-    filename TEXT NOT NULL,
-    mime_type TEXT,
-    size INTEGER NOT NULL,
-    UNIQUE (tenant, id)
-);
+CREATE INDEX files_by_key ON records (tenant, json_extract(document, '$.storage_key') COLLATE NOCASE)
+WHERE resource = 'files';
 
 -- Identifiers by their type, and names of categories under the kind `category`; folded: without outer blanks, case folded.
 CREATE TABLE terms (
@@ -95,10 +86,14 @@ CREATE TRIGGER user_leaves AFTER DELETE ON records WHEN OLD.resource = 'users' B
 END;
 
 CREATE TRIGGER asset_leaves AFTER DELETE ON records WHEN OLD.resource = 'assets' BEGIN
-    DELETE FROM files WHERE tenant = OLD.tenant AND id = json_extract(OLD.document, '$.file.id');
+    DELETE FROM records
+    WHERE tenant = OLD.tenant AND resource = 'files'
+    AND json_extract(document, '$.storage_key') COLLATE NOCASE = json_extract(OLD.document, '$.file.id');
 END;
 
 CREATE TRIGGER file_is_replaced AFTER UPDATE ON records
 WHEN OLD.resource = 'assets' AND json_extract(OLD.document, '$.file.id') <> json_extract(NEW.document, '$.file.id') BEGIN
-    DELETE FROM files WHERE tenant = OLD.tenant AND id = json_extract(OLD.document, '$.file.id');
+    DELETE FROM records
+    WHERE tenant = OLD.tenant AND resource = 'files'
+    AND json_extract(document, '$.storage_key') COLLATE NOCASE = json_extract(OLD.document, '$.file.id');
 END;
