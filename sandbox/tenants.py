@@ -17,7 +17,7 @@ from sandbox.settings import Settings
 from sandbox.state.blobs import Blobs
 from sandbox.state.database import Database
 from sandbox.state.publications import Publications
-from sandbox.state.records import FURTHER, REFERENCES, Document, Records, add_records
+from sandbox.state.records import FURTHER, REFERENCES, Document, Records
 from sandbox.state.tenants import add_tenant, find_tenant
 from sandbox.storage import Storage
 
@@ -105,22 +105,21 @@ def open_tenant(
     ``records``: how many real records a new tenant gets, None for all. Everything is one transaction, so a killed process leaves
     no partial library. ``storage_port``: that of the storage service.
     """
-    with database.write() as connection:
-        row = find_tenant(connection, name)
-        if row is None:
-            row = add_tenant(connection, name)
-            add_records(connection, row.key, "organizations", [{"name": name}])
-            add_records(connection, row.key, "users", [_first_account(account)])
-            if records != 0:
-                seed(connection, row.key, records)
-                add_other_resources(connection, row.key)
+    with database.transaction() as connection:
+        known = find_tenant(connection, name)
+        row = known or add_tenant(connection, name)
+        publications = Publications(database, row.key)
+        tables = {each: publications.of(each) for each in (*REFERENCES, *FURTHER)} | {"publications": publications}
+        users = tables["users"]
+        person = users.find("email", account.email) or users.create(_first_account(account))
+        users.change(person["id"], {"password": account.password})
+        if known is None:
+            publications.of("organizations").add([{"name": name}])
+        if known is None and records != 0:
+            seed(publications, records)
+            add_other_resources(connection, row.key, publications)
     clock = ShiftedClock(clock)
-    publications = Publications(database, row.key)
-    tables = {resource: Records(database, row.key, resource) for resource in (*REFERENCES, *FURTHER)}
     blobs = Blobs(database, tables["files"], name)
-    users = tables["users"]
-    person = users.find("email", account.email) or users.create(_first_account(account))
-    users.change(person["id"], {"password": account.password})
     return Tenant(
         name=name,
         account=account,
@@ -132,5 +131,5 @@ def open_tenant(
         publications=publications,
         blobs=blobs,
         storage=Storage(blobs, row.signing_key, clock, port=storage_port),
-        records={**tables, "publications": publications},
+        records=tables,
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import cycle
 
 from sandbox.state.publication_queries import ids_of_type, names_in_use
-from sandbox.state.records import Document, add_records
+from sandbox.state.records import Document, Records
 
 _PEOPLE: tuple[tuple[str, list[str]], ...] = (
     ("Marta Quillfeather", ["librarian", "admin"]),
@@ -35,17 +35,15 @@ _FIRST_PUBLICATIONS = 20  # so does each name in the first publications
 _COLLECTED = 20
 
 
-def add_other_resources(connection: sqlite3.Connection, tenant: int) -> None:
+def add_other_resources(connection: sqlite3.Connection, tenant: int, records: Records) -> None:
     """Adds the other resources to a library that has its publications and its first account."""
-    people = add_records(connection, tenant, "users", [_person(*each) for each in _PEOPLE])
-    shelves = add_records(connection, tenant, "locations", [{"name": name, "note": note} for name, note in _LOCATIONS])
-    add_records(connection, tenant, "hard_copies", list(_copies(connection, tenant, shelves)))
+    people = records.of("users").add([_person(*each) for each in _PEOPLE])
+    shelves = records.of("locations").add([{"name": name, "note": note} for name, note in _LOCATIONS])
+    records.of("hard_copies").add(list(_copies(connection, tenant, shelves)))
     names = names_in_use(connection, tenant, least=_MIN_USES, first=_FIRST_PUBLICATIONS)
-    add_records(
-        connection, tenant, "authorities", [{"name": name, "kind": kind, "variants": []} for name, kind in names]
-    )
-    add_records(connection, tenant, "collections", list(_collections(connection, tenant)))
-    add_records(connection, tenant, "tasks", list(_tasks(connection, tenant, people)))
+    records.of("authorities").add([{"name": name, "kind": kind, "variants": []} for name, kind in names])
+    records.of("collections").add(list(_collections(connection, tenant)))
+    records.of("tasks").add(list(_tasks(connection, tenant, people)))
 
 
 def _person(name: str, roles: list[str]) -> Document:

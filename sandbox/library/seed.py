@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import json
 import re
-import sqlite3
 from collections.abc import Iterator, Mapping
 from datetime import date
 from importlib.resources import files
@@ -19,8 +18,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from sandbox.state.blobs import LIBRARY, StoredFile, file_document
-from sandbox.state.publications import add_publications, new_publication
-from sandbox.state.records import Document, add_records
+from sandbox.state.publications import Publications, new_publication
+from sandbox.state.records import Document, Records
 
 IDENTIFIER_TYPES = ("doi", "isbn", "issn", "arxiv_id", "pmid")
 _IMPORT_STATE = "imported"
@@ -31,15 +30,15 @@ _PRECISIONS = (
 )
 
 
-def seed(connection: sqlite3.Connection, tenant: int, limit: int | None = None) -> None:
+def seed(publications: Publications, limit: int | None = None) -> None:
     """Stores the records and files; ``limit`` takes the first n records, and repeats them if there are fewer."""
     lines = gzip.decompress(_data("publications.jsonl.gz")).splitlines()
     count = len(lines) if limit is None else limit
     records = [json.loads(line) for line in lines[:count]]
     new = [_document(record) for record in islice(cycle(records), count)]
-    assets = list(_attach(connection, tenant, new))
-    ids = add_publications(connection, tenant, new)
-    add_records(connection, tenant, "assets", [{"publication_id": ids[place], **asset} for place, asset in assets])
+    assets = list(_attach(publications.of("files"), new))
+    ids = publications.add_publications(new)
+    publications.of("assets").add([{"publication_id": ids[place], **asset} for place, asset in assets])
 
 
 def service_date(text: str | None) -> str | None:
@@ -67,7 +66,7 @@ def _document(record: Mapping[str, Any]) -> Document:
     )
 
 
-def _attach(connection: sqlite3.Connection, tenant: int, new: list[Document]) -> Iterator[tuple[int, Document]]:
+def _attach(stored_in: Records, new: list[Document]) -> Iterator[tuple[int, Document]]:
     """Adds the files, sets the covers of publications, and yields their assets with the place of the publication."""
     stored_files = {file["filename"]: file for file in json.loads(_data("files.json"))}
     for attachment in json.loads(_data("attachments.json")):
@@ -75,20 +74,20 @@ def _attach(connection: sqlite3.Connection, tenant: int, new: list[Document]) ->
         if line > len(new):
             continue
         for position, name in enumerate(attachment["assets"]):
-            file = _add_file(connection, tenant, stored_files[name], f"{line}/assets/{position}")
+            file = _add_file(stored_in, stored_files[name], f"{line}/assets/{position}")
             content_type = stored_files[name]["content_type"]
             yield line - 1, {"name": PurePosixPath(name).stem, "content_type": content_type, "file": file}
         if cover := attachment["cover"]:
-            new[line - 1]["cover"] = _add_file(connection, tenant, stored_files[cover], f"{line}/cover")
+            new[line - 1]["cover"] = _add_file(stored_in, stored_files[cover], f"{line}/cover")
 
 
-def _add_file(connection: sqlite3.Connection, tenant: int, file: Mapping[str, Any], place: str) -> StoredFile:
+def _add_file(stored_in: Records, file: Mapping[str, Any], place: str) -> StoredFile:
     """Adds a file under a storage key of its own, like an upload."""
     filename = file["filename"]
     digest = hashlib.sha256(f"{place}/{filename}".encode()).hexdigest()[:32]
     stored = {name: file[name] for name in ("filename", "mime_type", "size")}
     stored["id"] = digest + PurePosixPath(filename).suffix.lower()
-    add_records(connection, tenant, "files", [file_document(f"{LIBRARY}{filename}", stored)])
+    stored_in.add([file_document(f"{LIBRARY}{filename}", stored)])
     return stored
 
 

@@ -148,4 +148,4 @@ def _names(field: Field, rows: Iterable[Document], tenant: Tenant) -> Names:
     numbers = {each for value in values for each in (value if isinstance(value, list) else [value])}
     if field.source.reference == "publications":
         return tenant.publications.titles(numbers)
-    return tenant.records[field.source.reference].names(numbers)
+    return tenant.records[field.source.reference].texts(numbers)

@@ -6,25 +6,23 @@ itself, so that one that was created over the API gets a twin of the same name. 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 
-from sandbox.state.records import Document, add_records
-
-_MATCHES = {"matched": "", "own": " AND json_extract(document, '$.of_author')"}
-"""Manner → the condition of an authority that counts as that of an author."""
+from sandbox.state.records import Document, Records
 
 
-def make_authorities(connection: sqlite3.Connection, tenant: int, authors: Iterable[Document], manner: str) -> None:
+def make_authorities(authorities: Records, authors: Iterable[Document], manner: str) -> None:
     """Makes the authorities that these authors lack, in their order."""
     if manner == "none":
         return
-    for name, kind in dict.fromkeys((author["name"], author["type"]) for author in authors):
-        authority = connection.execute(
-            "SELECT 1 FROM records WHERE tenant = ? AND resource = 'authorities' AND json_extract(document, '$.name') = ? "
-            f"AND json_extract(document, '$.kind') = ?{_MATCHES[manner]}",
-            (tenant, name, kind),
-        ).fetchone()
-        if authority is None:
-            document = {"name": name, "kind": kind, "variants": [], "of_author": True}
-            add_records(connection, tenant, "authorities", [document])
+    existing = {
+        (each["name"], each["kind"]) for each in authorities.all() if manner == "matched" or each.get("of_author")
+    }
+    wanted = dict.fromkeys((author["name"], author["type"]) for author in authors)
+    authorities.add(
+        [
+            {"name": name, "kind": kind, "variants": [], "of_author": True}
+            for name, kind in wanted
+            if (name, kind) not in existing
+        ]
+    )

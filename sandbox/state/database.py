@@ -1,122 +1,75 @@
-"""Connections and transactions.
+"""The state: SQLite in a file or in memory, with one connection that all threads use in turn.
 
-A state file has a connection for each concurrent reader, and one writer at a time. State in memory has exactly one connection,
-which the threads use in turn: SQLite's shared cache would raise "table is locked".
+A request needs it for a few milliseconds, and the service grants one request a second.
 """
 
 from __future__ import annotations
 
-import queue
 import sqlite3
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
 _SCHEMA_VERSION = 9
-_BUSY_SECONDS = 30
+_CLOSE_SECONDS = 5
 
 
 class Database:
-    """SQLite in a file, or in memory if ``path`` is None. A thread uses one ``read`` or ``write`` at a time."""
+    """SQLite in a file, or in memory if ``path`` is None."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
-        self._opened = False
-        self._taking = threading.Lock()
-        self._writing = threading.Lock()
-        with self._lent() as connection:
-            _prepare(connection)
+        self._lock = threading.RLock()
+        self._connection = sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        self._prepare()
 
     @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
-        """A consistent view of the state for several queries."""
-        with self._lent() as connection, _transaction(connection, "BEGIN"):
-            yield connection
-
-    @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: all changes of the block or, if it raises, none."""
-        with self._writing, self._lent() as connection, _transaction(connection, "BEGIN IMMEDIATE"):
-            yield connection
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All changes of the block or, if it raises, none. A transaction within another is a part of it."""
+        with self._lock:
+            if self._connection.in_transaction:
+                yield self._connection
+                return
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
 
     def folder(self) -> Path:
-        """The folder for the bytes of uploads. The first call makes it, inside a write, so that there is only one."""
+        """The folder for the bytes of uploads. The first call makes it."""
         if self._path is not None:
             folder = self._path.with_name(f"{self._path.name}-files")
             folder.mkdir(exist_ok=True)
             return folder
-        if self._temporary is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="library-sandbox-", ignore_cleanup_errors=True)
+        with self._lock:
+            if self._temporary is None:
+                self._temporary = tempfile.TemporaryDirectory(prefix="library-sandbox-", ignore_cleanup_errors=True)
         return Path(self._temporary.name)
 
     def close(self) -> None:
-        """Closes every idle connection and removes a temporary folder. A busy connection belongs to a request that nobody waits for."""
+        """Closes the state and removes a temporary folder. A request that uses it for long belongs to nobody who waits for it."""
         if self._temporary is not None:
             self._temporary.cleanup()
-        with suppress(queue.Empty):
-            while True:
-                self._idle.get_nowait().close()
+        if self._lock.acquire(timeout=_CLOSE_SECONDS):
+            self._connection.close()
+            self._lock.release()
 
-    @contextmanager
-    def _lent(self) -> Iterator[sqlite3.Connection]:
-        connection = self._take()
-        try:
-            yield connection
-        finally:
-            self._idle.put(connection)
-
-    def _take(self) -> sqlite3.Connection:
-        with self._taking:
-            with suppress(queue.Empty):
-                return self._idle.get_nowait()
-            if self._path is not None or not self._opened:
-                self._opened = True
-                return _connect(self._path)
-        return self._idle.get()
-
-
-def _connect(path: Path | None) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-    )
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    return connection
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    """Creates the tables of a new state in one transaction, so that a kill leaves none of them half made."""
-    with _transaction(connection, "BEGIN IMMEDIATE"):
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    def _prepare(self) -> None:
+        """Creates the tables of a new state in one transaction, so that a kill leaves none of them half made."""
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if version not in {0, _SCHEMA_VERSION}:
             raise sqlite3.DatabaseError("another version of the sandbox made it; delete it and the folder beside it")
         if not version:
-            for statement in _statements(files("sandbox.state").joinpath("schema.sql").read_text("utf-8")):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-
-
-def _statements(script: str) -> Iterator[str]:
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    connection.execute(begin)
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
+            schema = files("sandbox.state").joinpath("schema.sql").read_text("utf-8")
+            self._connection.executescript(
+                f"BEGIN IMMEDIATE;\n{schema}\nPRAGMA user_version = {_SCHEMA_VERSION};\nCOMMIT;"
+            )

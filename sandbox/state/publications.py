@@ -15,16 +15,7 @@ from typing import Any
 from sandbox.errors import ApiError, record_not_found
 from sandbox.state.author_authorities import make_authorities
 from sandbox.state.database import Database
-from sandbox.state.records import (
-    Document,
-    DocumentPage,
-    Records,
-    add_records,
-    referring_records,
-    remove_record,
-    store_record,
-    texts_by_id,
-)
+from sandbox.state.records import Document, DocumentPage, Records
 from sandbox.state.search import Criteria, fold, where
 
 
@@ -53,62 +44,67 @@ class Publications(Records):
         category or organization is left out; otherwise it is 404, as an unknown contributor always is.
         ``authorities``: how authorities are made of its authors.
         """
-        with self._database.write() as connection:
-            before = new_publication() if number is None else self._load(connection, number)
+        with self._database.transaction():
+            before = new_publication() if number is None else self.get(number)
             changed = change(before)
-            written = self._write(connection, before, changed, skip_missing=skip_missing)
-            make_authorities(connection, self._tenant, changed["authors"], authorities)
-            return self._load(connection, written)
+            written = self._write(before, changed, skip_missing=skip_missing)
+            make_authorities(self.of("authorities"), changed["authors"], authorities)
+            return self.get(written)
 
     def edit(self, *, remove: Sequence[int], add: int, change: Sequence[int]) -> None:
         """Removes and retitles publications by id and adds some with a title only, like another person at work."""
-        with self._database.write() as connection:
+        with self._database.transaction():
             for number in remove:
-                remove_record(connection, self._tenant, self._resource, number)
-            new = [new_publication(title=f"Added {each}") for each in range(1, add + 1)]
-            add_publications(connection, self._tenant, new)
+                with suppress(ApiError):
+                    self.remove(number)
+            self.add_publications([new_publication(title=f"Added {each}") for each in range(1, add + 1)])
             for number in change:
                 with suppress(ApiError):
-                    stored = self._load(connection, number)
-                    self._write(connection, stored, {**stored, "title": f"Changed {number}"})
+                    stored = self.get(number)
+                    self._write(stored, {**stored, "title": f"Changed {number}"})
 
     def titles(self, numbers: Iterable[int]) -> dict[int, str]:
         """Returns titles by id."""
-        with self._database.read() as connection:
-            return texts_by_id(connection, self._tenant, self._resource, numbers, field="title")
+        return self.texts(numbers, field="title")
 
     def count(self) -> int:
         """Returns the number of publications."""
         return self.search(Criteria(), limit=0, offset=0).total
 
-    def _write(
-        self, connection: sqlite3.Connection, before: Document, changed: Document, *, skip_missing: bool = False
-    ) -> int:
+    def add_publications(self, new: Sequence[Document], *, skip_missing: bool = False) -> range:
+        """Stores publications without their assets under the next ids; returns the ids. It is fast for many at once."""
+        with self._database.transaction() as connection:
+            references = _References(self, skip_missing=skip_missing)
+            stored = [references.resolved(document) for document in new]
+            ids = self.add(stored)
+            _index(connection, self._tenant, list(zip(ids, stored, strict=True)))
+            return ids
+
+    def _write(self, before: Document, changed: Document, *, skip_missing: bool = False) -> int:
         """Stores a document that was read and changed, or a new one; returns its id."""
         if "id" not in before:
-            (number,) = add_publications(connection, self._tenant, [changed], skip_missing=skip_missing)
+            (number,) = self.add_publications([changed], skip_missing=skip_missing)
         else:
             number = before["id"]
-            stored = _References(connection, self._tenant, skip_missing=skip_missing).resolved(changed)
-            store_record(connection, self._tenant, self._resource, stored)
-            _index(connection, self._tenant, [(number, stored)])
-        kept = {asset["id"]: asset for asset in changed["assets"] if "id" in asset}
+            stored = _References(self, skip_missing=skip_missing).resolved(changed)
+            self.store(stored)
+            with self._database.transaction() as connection:
+                _index(connection, self._tenant, [(number, stored)])
+        assets, kept = self.of("assets"), {asset["id"]: asset for asset in changed["assets"] if "id" in asset}
         for asset in before["assets"]:
             if asset["id"] not in kept:
-                remove_record(connection, self._tenant, "assets", asset["id"])
+                assets.remove(asset["id"])
             else:
-                store_record(connection, self._tenant, "assets", kept[asset["id"]])
-        new = [{**asset, "publication_id": number} for asset in changed["assets"] if "id" not in asset]
-        add_records(connection, self._tenant, "assets", new)
+                assets.store(kept[asset["id"]])
+        assets.add([{**asset, "publication_id": number} for asset in changed["assets"] if "id" not in asset])
         return number
 
-    def _complete(self, connection: sqlite3.Connection, documents: list[Document]) -> list[Document]:
+    def _complete(self, documents: list[Document]) -> list[Document]:
         """Adds the names of contributors, and the assets."""
-        tenant, numbers = self._tenant, [each["id"] for each in documents]
         assets: dict[int, list[Document]] = defaultdict(list)
-        for asset in referring_records(connection, tenant, "assets", "publication_id", numbers):
+        for asset in self.of("assets").referring("publication_id", [each["id"] for each in documents]):
             assets[asset["publication_id"]].append(asset)
-        names = texts_by_id(connection, tenant, "users", {each["contributor"] for each in documents})
+        names = self.of("users").texts({each["contributor"] for each in documents})
         return [
             {
                 **each,
@@ -126,26 +122,13 @@ def new_publication(**values: Any) -> Document:
     return {**dict.fromkeys((*empty, "import_state", "cover", "extra")), **lists, **values}
 
 
-def add_publications(
-    connection: sqlite3.Connection, tenant: int, new: Sequence[Document], *, skip_missing: bool = False
-) -> range:
-    """Stores publications without their assets under the next ids; returns the ids. It is fast for many at once."""
-    references = _References(connection, tenant, skip_missing=skip_missing)
-    stored = [references.resolved(document) for document in new]
-    ids = add_records(connection, tenant, "publications", stored)
-    _index(connection, tenant, list(zip(ids, stored, strict=True)))
-    return ids
-
-
 class _References:
     """Finds what publications that are written refer to, by id; a category that is given by name is found or created."""
 
-    def __init__(self, connection: sqlite3.Connection, tenant: int, *, skip_missing: bool) -> None:
-        self._connection = connection
-        self._tenant = tenant
+    def __init__(self, records: Records, *, skip_missing: bool) -> None:
+        self._records = records
         self._skip_missing = skip_missing
-        resources = ("categories", "organizations", "users")
-        self._names = {resource: texts_by_id(connection, tenant, resource) for resource in resources}
+        self._names = {resource: records.of(resource).texts() for resource in ("categories", "organizations", "users")}
         self._categories = {name: number for number, name in self._names["categories"].items()}
 
     def resolved(self, document: Document) -> Document:
@@ -165,7 +148,7 @@ class _References:
 
     def _category(self, name: str) -> int:
         if name not in self._categories:
-            (number,) = add_records(self._connection, self._tenant, "categories", [{"name": name}])
+            (number,) = self._records.of("categories").add([{"name": name}])
             self._categories[name], self._names["categories"][number] = number, name
         return self._categories[name]
 

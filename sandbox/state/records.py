@@ -53,6 +53,11 @@ class Records:
         self._database = database
         self._tenant = tenant
         self._resource = resource
+        self._where = f"WHERE tenant = {tenant} AND resource = '{resource}'"
+
+    def of(self, resource: str) -> Records:
+        """Returns the records of another resource of the tenant."""
+        return Records(self._database, self._tenant, resource)
 
     def page(self, filters: Mapping[str, str], *, limit: int, offset: int, descending: bool) -> DocumentPage:
         """Returns records whose fields have these values, without case; for a list, one of its values."""
@@ -62,44 +67,72 @@ class Records:
 
     def get(self, number: int) -> Document:
         """Returns the record with this id; here and below, 404 if there is none."""
-        with self._database.read() as connection:
-            return self._load(connection, number)
+        documents = self._read("AND id = ?", min(number, _LARGEST_ID))
+        if not documents:
+            raise record_not_found()
+        return documents[0]
 
     def find(self, name: str, value: str) -> Document | None:
         """Returns the record whose field has this value, without case."""
-        with self._database.read() as connection:
-            row = connection.execute(
-                f"SELECT id, document FROM records WHERE tenant = ? AND resource = '{self._resource}' "
-                f"AND json_extract(document, '$.{name}') = ? COLLATE NOCASE",
-                (self._tenant, value),
-            ).fetchone()
-        return _document(row) if row else None
+        return next(iter(self._read(f"AND json_extract(document, '$.{name}') = ? COLLATE NOCASE", value)), None)
+
+    def referring(self, name: str, numbers: Sequence[int]) -> list[Document]:
+        """Returns the records whose field has one of these ids, by their own id."""
+        condition = f"AND json_extract(document, '$.{name}') IN (SELECT value FROM json_each(?)) ORDER BY id"
+        return self._read(condition, json.dumps(numbers))
 
     def all(self) -> list[Document]:
         """Returns every record, by id."""
-        return self.page({}, limit=-1, offset=0, descending=False).documents
+        return self._read("ORDER BY id")
+
+    def texts(self, numbers: Iterable[int | None] | None = None, *, field: str = "name") -> dict[int, str]:
+        """Returns one text of records by id: of these, or of all."""
+        sql = f"SELECT id, json_extract(document, '$.{field}') FROM records {self._where}"
+        values = []
+        if numbers is not None:
+            sql += " AND id IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps([min(number, _LARGEST_ID) for number in numbers if number is not None]))
+        with self._database.transaction() as connection:
+            return dict(connection.execute(sql, values).fetchall())
+
+    def add(self, documents: Sequence[Document]) -> range:
+        """Stores records under the next ids, without checks; returns the ids."""
+        with self._database.transaction() as connection:
+            ids = next_ids(connection, self._tenant, self._resource, len(documents))
+            connection.executemany(
+                f"INSERT INTO records (tenant, resource, id, document) VALUES ({self._tenant}, '{self._resource}', ?, ?)",
+                zip(ids, map(_encoded, documents), strict=True),
+            )
+            return ids
 
     def create(self, document: Document) -> Document:
         """Creates a record. 404 for an unknown id, 422 for the address of another user."""
-        with self._database.write() as connection, _unique():
-            self._check(connection, document)
-            (number,) = add_records(connection, self._tenant, self._resource, [document])
+        with self._database.transaction(), _unique():
+            self._check(document)
+            (number,) = self.add([document])
             return {"id": number, **document}
 
     def change(self, number: int, values: Document) -> Document:
         """Changes fields of a record, as in a create. Values of ``extra`` that are not among the new ones stay."""
-        with self._database.write() as connection, _unique():
-            stored = self._load(connection, number)
-            self._check(connection, values)
+        with self._database.transaction(), _unique():
+            stored = self.get(number)
+            self._check(values)
             if EXTRA in values:
                 values = {**values, EXTRA: {**stored.get(EXTRA, {}), **values[EXTRA]}}
-            store_record(connection, self._tenant, self._resource, {**stored, **values})
+            self.store({**stored, **values})
             return {**stored, **values}
+
+    def store(self, document: Document) -> None:
+        """Replaces the record with the id of the document."""
+        with self._database.transaction() as connection:
+            sql = f"UPDATE records SET document = ? {self._where} AND id = ?"
+            connection.execute(sql, (_encoded(document), document["id"]))
 
     def remove(self, number: int) -> None:
         """Deletes the record with this id."""
-        with self._database.write() as connection:
-            if not remove_record(connection, self._tenant, self._resource, number):
+        with self._database.transaction() as connection:
+            cursor = connection.execute(f"DELETE FROM records {self._where} AND id = ?", (min(number, _LARGEST_ID),))
+            if not cursor.rowcount:
                 raise record_not_found()
 
     def merge(self, number: int, into: int) -> Document:
@@ -108,58 +141,47 @@ class Records:
         The hard copies of a location move to the other one. The names of an authority become variants of the other one, which then
         is that of the same authors.
         """
-        with self._database.write() as connection:
-            merged, target = self._load(connection, number), self._load(connection, into)
+        with self._database.transaction():
+            merged, target = self.get(number), self.get(into)
             if number == into:
                 return target
             if self._resource == "locations":
-                connection.execute(
-                    "UPDATE records SET document = json_set(document, '$.location_id', ?) "
-                    "WHERE tenant = ? AND resource = 'hard_copies' AND json_extract(document, '$.location_id') = ?",
-                    (into, self._tenant, number),
-                )
+                copies = self.of("hard_copies")
+                for copy in copies.referring("location_id", [number]):
+                    copies.store({**copy, "location_id": into})
             else:
                 names = dict.fromkeys([*target["variants"], merged["name"], *merged["variants"]])
                 target["variants"] = [name for name in names if name != target["name"]]
                 target["of_author"] = target.get("of_author") or merged.get("of_author")
-                store_record(connection, self._tenant, self._resource, target)
-            remove_record(connection, self._tenant, self._resource, number)
+                self.store(target)
+            self.remove(number)
             return target
-
-    def names(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Returns the ``name`` of records by id."""
-        with self._database.read() as connection:
-            return texts_by_id(connection, self._tenant, self._resource, numbers)
 
     def _select(
         self, conditions: Sequence[str], values: Sequence[object], *, limit: int, offset: int, descending: bool
     ) -> DocumentPage:
-        selected = " AND ".join(["FROM records WHERE tenant = ?", f"resource = '{self._resource}'", *conditions])
-        order = f"ORDER BY id {'DESC' if descending else 'ASC'} LIMIT ? OFFSET ?"
-        with self._database.read() as connection:
-            (total,) = connection.execute(f"SELECT count(*) {selected}", (self._tenant, *values)).fetchone()
-            rows = connection.execute(f"SELECT id, document {selected} {order}", (self._tenant, *values, limit, offset))
-            return DocumentPage(total, self._complete(connection, [_document(row) for row in rows]))
+        selected = "".join(f" AND {condition}" for condition in conditions)
+        order = f" ORDER BY id {'DESC' if descending else 'ASC'} LIMIT ? OFFSET ?"
+        with self._database.transaction() as connection:
+            sql = f"SELECT count(*) FROM records {self._where}{selected}"
+            (total,) = connection.execute(sql, values).fetchone()
+            return DocumentPage(total, self._read(selected + order, *values, limit, offset))
 
-    def _complete(self, _connection: sqlite3.Connection, documents: list[Document]) -> list[Document]:
+    def _read(self, condition: str, *values: object) -> list[Document]:
+        with self._database.transaction() as connection:
+            rows = connection.execute(f"SELECT id, document FROM records {self._where} {condition}", values)
+            return self._complete([{"id": number, **json.loads(text)} for number, text in rows])
+
+    def _complete(self, documents: list[Document]) -> list[Document]:
         """Returns documents as they are read."""
         return documents
 
-    def _load(self, connection: sqlite3.Connection, number: int) -> Document:
-        row = connection.execute(
-            "SELECT id, document FROM records WHERE tenant = ? AND resource = ? AND id = ?",
-            (self._tenant, self._resource, min(number, _LARGEST_ID)),
-        ).fetchone()
-        if row is None:
-            raise record_not_found()
-        return self._complete(connection, [_document(row)])[0]
-
-    def _check(self, connection: sqlite3.Connection, values: Document) -> None:
+    def _check(self, values: Document) -> None:
         for name, resource in REFERENCES.get(self._resource, {}).items():
-            referenced = values.get(name)
-            for number in referenced if isinstance(referenced, list) else [referenced]:
-                if number is not None and not has_record(connection, self._tenant, resource, number):
-                    raise record_not_found()
+            referenced = values.get(name) or []
+            numbers = set(referenced if isinstance(referenced, list) else [referenced])
+            if len(self.of(resource).texts(numbers)) < len(numbers):
+                raise record_not_found()
 
 
 @contextmanager
@@ -171,72 +193,7 @@ def _unique() -> Iterator[None]:
         raise unprocessable("email: another user has this address") from None
 
 
-def add_records(connection: sqlite3.Connection, tenant: int, resource: str, documents: Sequence[Document]) -> range:
-    """Stores records under the next ids, without checks; returns the ids."""
-    ids = next_ids(connection, tenant, resource, len(documents))
-    connection.executemany(
-        "INSERT INTO records (tenant, resource, id, document) VALUES (?, ?, ?, ?)",
-        ((tenant, resource, number, _encoded(document)) for number, document in zip(ids, documents, strict=True)),
-    )
-    return ids
-
-
-def _document(row: tuple[int, str]) -> Document:
-    return {"id": row[0], **json.loads(row[1])}
-
-
 def _encoded(document: Document) -> str:
     """The assets of a publication are records of their own."""
     kept = {name: value for name, value in document.items() if name not in {"id", "assets"}}
     return json.dumps(kept, ensure_ascii=False)
-
-
-def store_record(connection: sqlite3.Connection, tenant: int, resource: str, document: Document) -> None:
-    """Replaces the record with the id of the document."""
-    connection.execute(
-        "UPDATE records SET document = ? WHERE tenant = ? AND resource = ? AND id = ?",
-        (_encoded(document), tenant, resource, document["id"]),
-    )
-
-
-def remove_record(connection: sqlite3.Connection, tenant: int, resource: str, number: int) -> bool:
-    """Deletes the record with this id; returns whether there was one."""
-    cursor = connection.execute(
-        "DELETE FROM records WHERE tenant = ? AND resource = ? AND id = ?",
-        (tenant, resource, min(number, _LARGEST_ID)),
-    )
-    return cursor.rowcount > 0
-
-
-def has_record(connection: sqlite3.Connection, tenant: int, resource: str, number: int) -> bool:
-    """Returns whether there is a record with this id."""
-    return bool(texts_by_id(connection, tenant, resource, [number]))
-
-
-def texts_by_id(
-    connection: sqlite3.Connection,
-    tenant: int,
-    resource: str,
-    numbers: Iterable[int | None] | None = None,
-    *,
-    field: str = "name",
-) -> dict[int, str]:
-    """Returns one text of records by id: of these, or of all."""
-    sql = "SELECT id, json_extract(document, ?) FROM records WHERE tenant = ? AND resource = ?"
-    values: list[object] = [f"$.{field}", tenant, resource]
-    if numbers is not None:
-        sql += " AND id IN (SELECT value FROM json_each(?))"
-        values.append(json.dumps([min(number, _LARGEST_ID) for number in numbers if number is not None]))
-    return dict(connection.execute(sql, values).fetchall())
-
-
-def referring_records(
-    connection: sqlite3.Connection, tenant: int, resource: str, field: str, numbers: Iterable[int]
-) -> list[Document]:
-    """Returns the records of a resource whose field has one of these ids, by their own id."""
-    rows = connection.execute(
-        f"SELECT id, document FROM records WHERE tenant = ? AND resource = '{resource}' "
-        f"AND json_extract(document, '$.{field}') IN (SELECT value FROM json_each(?)) ORDER BY id",
-        (tenant, json.dumps(list(numbers))),
-    )
-    return [_document(row) for row in rows]

@@ -20,7 +20,7 @@ class TenantRow:
 
 def tenant_names(database: Database) -> list[str]:
     """Returns the tenants of this state, oldest first."""
-    with database.read() as connection:
+    with database.transaction() as connection:
         return [name for (name,) in connection.execute("SELECT name FROM tenants ORDER BY key")]
 
 
