@@ -29,20 +29,6 @@ def verdict(
 
 
 @pytest.mark.parametrize(
-    "ids",
-    [{"rows": 101, "duplicates": [7]}, {"rows": 101, "without_id": 1}],
-    ids=["a record twice", "a record without an id"],
-)
-def test_a_record_that_is_not_there_once_is_a_problem(ids: dict[str, Any]) -> None:
-    facts = verdict(ids=ids)
-    assert (facts.complete, len(facts.problems)) == (False, 1)
-    assert facts.problems[0].startswith(("1 record was listed twice", "1 record has no id"))
-    assert ("id 7" in facts.problems[0]) == ("duplicates" in ids)
-    both = verdict(ids={"rows": 103, "duplicates": [7], "without_id": 1})
-    assert [problem[:9] for problem in both.problems] == ["2 records", "1 record "]
-
-
-@pytest.mark.parametrize(
     ("distinct", "complete"),
     [
         (100, True),

@@ -304,13 +304,6 @@ def test_each_owner_raises_the_fence_and_an_old_one_is_shut_out(state: State, sh
     budget.acquire().sent()
 
 
-def test_two_runs_in_one_process_are_two_runs(state: State) -> None:
-    with state.lease("old", DATA):
-        assert not is_free(state)
-        assert is_free(state, "new")
-    assert is_free(state)
-
-
 @pytest.mark.long
 def test_a_forked_process_leaves_the_session_of_its_parent_alone(shared_place: Place) -> None:
     """It works under the lease of its parent as long as that has it."""
