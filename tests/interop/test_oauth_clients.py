@@ -5,7 +5,6 @@ Each one registers, sends a person to the consent page, exchanges the code with 
 
 from __future__ import annotations
 
-import re
 import secrets
 import warnings
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from oauthlib.oauth2 import InvalidGrantError
 from requests_oauthlib import OAuth2Session as RequestsSession
 
 from tests.sandbox.process import SandboxProcess
+from tests.service.sign_in.home import consent
 
 with warnings.catch_warnings(record=True):  # Authlib warns about httpx on import
     from authlib.integrations.base_client import OAuthError
@@ -54,18 +54,6 @@ def registered(sandbox: SandboxProcess, method: str) -> dict[str, Any]:
     return client
 
 
-def consented(sandbox: SandboxProcess, authorization_url: str) -> str:
-    """Gives consent and returns the address to which the browser is sent."""
-    with httpx.Client() as browser:
-        page = browser.get(authorization_url)
-        token = re.search(r'name="form_token" value="(\w+)"', page.text)
-        assert token, page.text
-        form = {"form_token": token[1], "email": sandbox.user, "password": sandbox.password, "decision": "allow"}
-        answer = browser.post(authorization_url, data={**form, "scope": SCOPE.split()})
-    assert answer.status_code == 303
-    return answer.headers["Location"]
-
-
 def test_authlib(sandbox: SandboxProcess) -> None:
     method = "client_secret_basic"
     base_url, client = sandbox.base_url(), registered(sandbox, method)
@@ -84,7 +72,7 @@ def test_authlib(sandbox: SandboxProcess) -> None:
         )
         token = session.fetch_token(
             f"{base_url}/oauth/token",
-            authorization_response=consented(sandbox, url),
+            authorization_response=consent(url, sandbox, SCOPE.split()),
             code_verifier=verifier,
             state=state,
             resource=f"{base_url}/api/v3",
@@ -104,7 +92,9 @@ def test_requests_oauthlib(sandbox: SandboxProcess) -> None:
     with RequestsSession(client["client_id"], redirect_uri=CALLBACK, scope=SCOPE.split(), pkce="S256") as session:
         url, _ = session.authorization_url(f"{base_url}/oauth/authorize", resource=f"{base_url}/api/v3")
         token = session.fetch_token(
-            f"{base_url}/oauth/token", authorization_response=consented(sandbox, url), include_client_id=True
+            f"{base_url}/oauth/token",
+            authorization_response=consent(url, sandbox, SCOPE.split()),
+            include_client_id=True,
         )
         assert token["scope"] == SCOPE.split()
         assert session.get(f"{base_url}/api/v3/publications").headers["X-Total"] == "30"

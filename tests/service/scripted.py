@@ -51,6 +51,19 @@ class Answer:
 Script = Callable[[Received], Answer]
 
 
+def in_turn(*answers: Answer | Exception) -> Script:
+    """The responses one after the other, the last one repeats; an exception ends the connection."""
+    left = list(answers)
+
+    def script(_request: Received) -> Answer:
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return script
+
+
 class ScriptedServer:
     """Listens on 127.0.0.1 while the block runs. An exception of the script ends the connection without a response."""
 

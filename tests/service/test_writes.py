@@ -24,7 +24,7 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.redaction import keep_secret
 from tests.service.conftest import PASSWORD, USER
 from tests.service.manual_clock import ManualClock
-from tests.service.scripted import Answer, Received, Script, ScriptedServer
+from tests.service.scripted import Answer, Received, Script, ScriptedServer, in_turn
 
 Serve = Callable[[Script], ScriptedServer]
 ClientFor = Callable[..., LibraryClient]
@@ -32,19 +32,6 @@ ClientFor = Callable[..., LibraryClient]
 ERROR = {"error": {"code": "Unprocessable", "message": "categories: a string"}}
 BODY = {"title": 'Über "Bücher"\r\n\x00', "abstract": "confidential-abstract 𝔄"}
 CREATED = Answer({"id": 17}, status=201)
-
-
-def in_turn(*answers: Answer | Exception) -> Script:
-    """The responses one after the other, the last one repeats; an exception ends the connection."""
-    left = list(answers)
-
-    def script(_request: Received) -> Answer:
-        answer = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    return script
 
 
 def test_a_write_sends_utf8_json_and_returns_the_json_of_the_response(serve: Serve, client_for: ClientFor) -> None:

@@ -14,19 +14,13 @@ import pytest
 from pipelines.service.files import download
 from pipelines.service.files.download import Downloads, Failed, Received, Unchanged
 from tests.service.manual_clock import ManualClock
-from tests.service.scripted import Answer, Script, ScriptedServer
+from tests.service.scripted import Answer, Script, ScriptedServer, in_turn
 
 CONTENT = bytes(range(256)) * 1000
 Serve = Callable[[Script], ScriptedServer]
 
 NO_CLIENT: Any = None
 """The library's client is not for storages."""
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """A clock without real waiting."""
-    return ManualClock()
 
 
 def fetch(clock: ManualClock, address: str, *, base_url: str = "http://127.0.0.1:1", **options: Any) -> Any:
@@ -37,12 +31,6 @@ def fetch(clock: ManualClock, address: str, *, base_url: str = "http://127.0.0.1
         return transfers.fetch(address, into, **{"size": len(CONTENT), **options}), into.getvalue()
     finally:
         transfers.close()
-
-
-def in_turn(*answers: Answer) -> Script:
-    """The responses one after the other; the last one repeats."""
-    left = list(answers)
-    return lambda _request: left.pop(0) if len(left) > 1 else left[0]
 
 
 LENGTH, GZIP, ZLIB = len(CONTENT), gzip.compress(CONTENT), zlib.compress(CONTENT)

@@ -24,7 +24,7 @@ from pipelines.service.files.presigned_form import CHUNK, PresignedForm
 from pipelines.service.files.storage_client import TRIES
 from pipelines.service.files.upload import StorageRefusalError, UnavailableStorageError, Uploads
 from sandbox.objects.forms import boundary_of, read_form
-from tests.service.scripted import Answer, Received, Script, ScriptedServer
+from tests.service.scripted import Answer, Received, Script, ScriptedServer, in_turn
 
 Serve = Callable[[Script], ScriptedServer]
 ClientFor = Callable[..., LibraryClient]
@@ -62,15 +62,7 @@ class Place:
     """A library that issues forms, each with its number in the key, and a storage service that responds in turn."""
 
     def __init__(self, serve: Serve, client_for: ClientFor, *answers: Answer | Exception) -> None:
-        left = list(answers)
-
-        def store(_request: Received) -> Answer:
-            answer = left.pop(0) if len(left) > 1 else left[0]
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        self.storage = serve(store)
+        self.storage = serve(in_turn(*answers))
         self.library = serve(lambda _: Answer(self.form()))
         self.changes: dict[str, Any] = {}
         self.uploads = Uploads(client_for(self.library.url))

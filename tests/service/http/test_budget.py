@@ -44,11 +44,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state.db"
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
 def budget(place: Place, clock: Clock, limit: int = 1) -> Budget:
     return Budget(place.state(clock), LIBRARY, limit, clock)
 

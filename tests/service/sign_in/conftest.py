@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from pipelines.service import redaction
-from tests.postgres import database, postgres_server
+from tests.postgres import database
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import Home
-
-
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy of this machine, no configuration of a person, and no secret of another test."""
-    for name in [name for name in os.environ if name.lower().endswith("_proxy") or name.startswith("BOOKFERRY_")]:
-        if name != "BOOKFERRY_TEST_POSTGRES":
-            monkeypatch.delenv(name)
-    monkeypatch.setattr(redaction, "_kept", frozenset())
 
 
 @pytest.fixture(scope="session")
@@ -47,19 +34,8 @@ def home(sandbox: SandboxProcess, tmp_path: Path) -> Home:
     return Home.make(tmp_path / "home", sandbox.base_url(), sandbox)
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """Address of a Postgres server."""
-    with ExitStack() as stack:
-        try:
-            address = stack.enter_context(postgres_server())
-        except (subprocess.CalledProcessError, OSError) as error:
-            pytest.skip(f"no Postgres can be started here: {error}")
-        yield address
-
-
 @pytest.fixture
-def postgres_database(postgres: str) -> Iterator[str]:
+def postgres_database(state_server: str) -> Iterator[str]:
     """Address of a new database."""
-    with database(postgres) as address:
+    with database(state_server) as address:
         yield address

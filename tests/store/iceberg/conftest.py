@@ -22,7 +22,7 @@ from pipelines.store.iceberg import catalogue
 from pipelines.store.iceberg.tables import IcebergTables
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
-from tests.postgres import database, postgres_server
+from tests.postgres import database
 from tests.store.s3 import S3
 from tests.store.snapshot_factory import STARTED_AT, publication_payloads, publish_records
 
@@ -97,13 +97,6 @@ def queried(library: Library, name: str) -> Counts:
     return {(tenant, snapshot): number for tenant, snapshot, number in rows}
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[str]:
-    """One server for all tests of a process."""
-    with postgres_server() as address:
-        yield address
-
-
 def settings_in(folder: Path, data: str = "library-data", iceberg: str = "") -> Settings:
     """Settings with two libraries and a catalogue."""
     path = folder / "bookferry.toml"
@@ -132,6 +125,6 @@ def each_kind(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
     if kind == "sqlite":
         yield Library(settings_in(tmp_path, data))
         return
-    with database(request.getfixturevalue("server")) as address:
+    with database(request.getfixturevalue("state_server")) as address:
         monkeypatch.setenv("TEST_CATALOGUE", address)
         yield Library(settings_in(tmp_path, data, 'uri_env = "TEST_CATALOGUE"'))

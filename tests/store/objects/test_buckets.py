@@ -18,6 +18,7 @@ from pipelines.errors import BookferryError, ConfigurationError, StorageError, T
 from pipelines.store.objects.bucket_files import BucketFiles
 from pipelines.store.objects.buckets import LONGEST_PAUSE, PART_BYTES, PATIENCE_SECONDS, Bucket, open_bucket
 from pipelines.store.objects.claims import Owner
+from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, ScriptedServer
 from tests.store.s3 import S3, SECRET
 from tests.store.s3_proxy import RESET, Proxy, s3_proxy
@@ -32,33 +33,18 @@ def refusal(code: str, message: str, status: int = 403) -> Answer:
     return Answer(text.encode(), status, {"content-type": "application/xml"})
 
 
-class Minutes:
-    """A clock on which waiting takes no time."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        """Seconds that were slept."""
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        """Pass the time."""
-        self.now += seconds
-
-
 def opened(
     endpoint: str,
     monkeypatch: pytest.MonkeyPatch,
     address: str = "s3://library/nights",
     *,
-    clock: Minutes | None = None,
+    clock: ManualClock | None = None,
     retries: int = 0,
 ) -> Bucket:
     for name, value in S3(endpoint).environ.items():
         monkeypatch.setenv(name, value)
     environ = S3(endpoint).environ
-    return open_bucket(address, lambda _: Owner("me"), environ, retries=retries, clock=clock or Minutes())
+    return open_bucket(address, lambda _: Owner("me"), environ, retries=retries, clock=clock or ManualClock())
 
 
 @pytest.mark.parametrize(
@@ -175,9 +161,9 @@ class TestOutage:
             yield proxy
 
     @pytest.fixture
-    def filled(self, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Bucket, Minutes, Path]:
+    def filled(self, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Bucket, ManualClock, Path]:
         """A bucket with some objects, its clock, and a file for an upload in parts."""
-        large, clock = tmp_path / "large", Minutes()
+        large, clock = tmp_path / "large", ManualClock(0.0)
         large.write_bytes(b"0123456789" * (PART_BYTES // 9))
         bucket = opened(proxy.s3.endpoint, monkeypatch, f"s3://{proxy.s3.bucket()}/nights", clock=clock, retries=0)
         for key in ("there", "many/a/1", "many/a/2", "many/b/1"):
@@ -195,14 +181,14 @@ class TestOutage:
     def test_an_operation_outlasts_a_minute(
         self,
         proxy: Proxy,
-        filled: tuple[Bucket, Minutes, Path],
+        filled: tuple[Bucket, ManualClock, Path],
         name: str,
         fault: tuple[int, str],
         caplog: pytest.LogCaptureFixture,
     ) -> None:
         """Its result is that of a store without faults, though a request whose answer was lost had its effect."""
         bucket, clock, large = filled
-        proxy.fault = lambda _method, _path: fault if clock.now < 60 else None
+        proxy.fault = lambda _method, _path: fault if clock.monotonic() < 60 else None
         results = {
             "put": True,
             "put_file": True,
@@ -215,14 +201,14 @@ class TestOutage:
             "delete": (None, None),
         }
         assert OPERATIONS[name](bucket, large) == results.get(name)
-        assert clock.now < PATIENCE_SECONDS
+        assert clock.monotonic() < PATIENCE_SECONDS
         [warning] = [record.getMessage() for record in caplog.records if record.name.startswith("pipelines")]
         assert "is tried again for 2.5 minutes" in warning
         if name in {"put_file", "replace_file"}:
             assert bucket.read("large" if name == "put_file" else "there") == large.read_bytes()
 
     @pytest.mark.long
-    def test_a_listing_goes_on_where_it_broke_off(self, proxy: Proxy, filled: tuple[Bucket, Minutes, Path]) -> None:
+    def test_a_listing_goes_on_where_it_broke_off(self, proxy: Proxy, filled: tuple[Bucket, ManualClock, Path]) -> None:
         """No name twice, and none missing."""
         bucket, clock, _ = filled
         for number in range(1050):
@@ -230,9 +216,11 @@ class TestOutage:
         requests = count()
         proxy.fault = lambda _method, _path: (503, "SlowDown") if next(requests) in {1, 2} else None
         assert [info.key for info in bucket.below("long")] == [f"long/{number:04}" for number in range(1050)]
-        assert clock.now < LONGEST_PAUSE
+        assert clock.monotonic() < LONGEST_PAUSE
 
-    def test_a_key_that_another_one_took_stays_taken(self, proxy: Proxy, filled: tuple[Bucket, Minutes, Path]) -> None:
+    def test_a_key_that_another_one_took_stays_taken(
+        self, proxy: Proxy, filled: tuple[Bucket, ManualClock, Path]
+    ) -> None:
         """Although the first answer was lost: only our own content counts as put by us."""
         bucket, _, _ = filled
         answers = iter([(503, "SlowDown")])
@@ -240,13 +228,13 @@ class TestOutage:
         assert bucket.put("there", b"ours") is False
         assert bucket.read("there") == b"before"
 
-    def test_a_longer_one_ends_the_run(self, proxy: Proxy, filled: tuple[Bucket, Minutes, Path]) -> None:
+    def test_a_longer_one_ends_the_run(self, proxy: Proxy, filled: tuple[Bucket, ManualClock, Path]) -> None:
         """It says what came back."""
         bucket, clock, _ = filled
         proxy.fault = lambda _method, _path: (503, "SlowDown")
         with pytest.raises(TemporaryError, match="SlowDown"):
             bucket.read("there")
-        assert PATIENCE_SECONDS <= clock.now < PATIENCE_SECONDS + 2 * LONGEST_PAUSE
+        assert PATIENCE_SECONDS <= clock.monotonic() < PATIENCE_SECONDS + 2 * LONGEST_PAUSE
 
 
 class TestDoctor:

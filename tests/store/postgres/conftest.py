@@ -13,23 +13,16 @@ import pytest
 
 from pipelines.store.postgres.loading import Database
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-from tests.postgres import database, postgres_server
+from tests.postgres import database
 from tests.store.snapshot_factory import STARTED_AT, publish_records
 
 Ask = Callable[..., list[tuple[Any, ...]]]
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[str]:
-    """One server for all tests of a process."""
-    with postgres_server() as address:
-        yield address
-
-
 @pytest.fixture
-def address(server: str) -> Iterator[str]:
+def address(state_server: str) -> Iterator[str]:
     """An empty database."""
-    with database(server) as one:
+    with database(state_server) as one:
         yield one
 
 

@@ -97,14 +97,14 @@ NIGHTS = st.lists(
     pruned=st.integers(0, 5),
 )
 def test_every_night_is_what_its_files_say(
-    server: str,
+    state_server: str,
     tmp_path_factory: pytest.TempPathFactory,
     nights: list[tuple[dict[int, int], bool, str, int]],
     pruned: int,
 ) -> None:
     """Nights of any content, of all resources or of publications alone, in any order, loaded again, or pruned."""
     data = DataFolder(tmp_path_factory.mktemp("nights") / "data")
-    with database(server) as address, psycopg.connect(address, autocommit=True) as connection:
+    with database(state_server) as address, psycopg.connect(address, autocommit=True) as connection:
         ask = asking(connection)
         postgres, later, loaded = Database(address), list[Snapshot](), list[Snapshot]()
         for day, (versions, complete, what, signed) in enumerate(nights):

@@ -152,10 +152,10 @@ def test_a_server_that_cannot_be_reached(data: DataFolder, address: str, kind: t
     assert "postgres_env" in str(caught.value)
 
 
-def test_a_database_that_is_not_there(server: str, data: DataFolder) -> None:
+def test_a_database_that_is_not_there(state_server: str, data: DataFolder) -> None:
     """A wrong address is a configuration error."""
     with pytest.raises(ConfigurationError, match=r'refuses the connection: .*database "nobody" does not exist'):
-        Database(server.replace("/postgres?", "/nobody?")).load(data, library_snapshot(data))
+        Database(state_server.replace("/postgres?", "/nobody?")).load(data, library_snapshot(data))
 
 
 def test_a_value_that_a_driver_does_not_take_is_no_lost_connection(ask: Ask) -> None:
