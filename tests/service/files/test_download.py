@@ -69,6 +69,7 @@ PACKED_OR_NOT: list[tuple[str, bytes, int | None, bytes, str]] = [
         for coding in ("gzip", "deflate")
         for text in (b"x^2 + y^2 = 1", b"plain text")
     ),
+    ("deflate", b"plain text", None, b"plain text", "it cannot be unpacked"),
     *(("br", CONTENT, size, CONTENT, "packed (br)") for size in (None, LENGTH, LENGTH + 1)),
 ]
 """What a storage says of a body, the body, the size that the library says, the file, and what is said of it."""

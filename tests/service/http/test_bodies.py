@@ -127,6 +127,14 @@ def test_a_cut_or_garbled_body_may_be_whole_the_next_time(sent: bytes, coding: s
         read([sent], content_encoding=coding, content_type="application/json; charset=utf-8")
 
 
+@pytest.mark.parametrize("odd", [b'"\\ud800"', b"NaN", b"-Infinity", b"9" * 5000, b"1e99999", b'"a\tb"'])
+@pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf"], ids=["", "byte order mark"])
+def test_what_careless_services_send_is_read_at_the_first_try(odd: bytes, begin: bytes) -> None:
+    """I7: an odd record does not cost its page; staging decides about it."""
+    body = begin + b'{"records":[{"id":1},{"id":2,"title":' + odd + b'},{"id":3}]}'
+    assert read([body], content_type="application/json") == body
+
+
 @pytest.mark.parametrize(("status", "kind"), [(404, "application/json"), (200, "text/html"), (200, "text/plain")])
 def test_other_content_types_need_not_be_json(status: int, kind: str) -> None:
     """Only the caller knows the meaning of this body; another try would not change it."""
