@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets_defs.backup import PUBLICATIONS, required_spec, table_spec
 from assets_defs.factories import check_spec, tenant_key, tenant_keys
-from assets_defs.metadata import MOST_SHOWN, preview
+from assets_defs.metadata import MOST_SHOWN, preview, single_values
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -48,10 +48,7 @@ def file_result(snapshot: Snapshot) -> dg.MaterializeResult:
         asset_key=tenant_key(manifest.tenant, FILES),
         metadata={
             "dagster/row_count": totals.kept,
-            "bytes": totals.bytes,
-            "new": totals.new,
-            "failed": totals.failed,
-            "not_fetched": totals.not_fetched,
+            **single_values(totals),
             "requests": manifest.requests - listing,
             "failures": preview(_FAILURE_COLUMNS, rows),
         },

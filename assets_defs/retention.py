@@ -1,6 +1,7 @@
 """Removes old snapshots on a schedule, as `[retention]` of bookferry.toml says; without that table, none."""
 
 import dagster as dg
+import msgspec
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.factories import after_backup, cron, job_schedule, run_settings, tenant_key
@@ -27,15 +28,7 @@ def retention(settings: Settings) -> dg.Definitions:
             context.log.warning(note)
         for tenant in sorted({_tenant(entry.snapshot) for entry in pruning.kept}):
             context.log_event(_observation(tenant, pruning))
-        context.add_output_metadata(
-            {
-                "removed": [removed.snapshot for removed in pruning.removed],
-                "kept": {entry.snapshot: ", ".join(entry.why) for entry in pruning.kept},
-                "blobs_removed": pruning.blobs_removed,
-                "bytes": pruning.bytes,
-                "notes": pruning.notes,
-            }
-        )
+        context.add_output_metadata({**msgspec.to_builtins(pruning), "bytes": pruning.bytes})
 
     @dg.job(
         name=JOB,

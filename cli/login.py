@@ -81,7 +81,7 @@ def _obtain_grant(login: Login, question: AuthorizationRequest, *, browser: bool
         if browser:
             _open(question.url, stack)
         pasted = _input() if paste or _is_terminal() else None
-        arrivals = _arrivals(listener, pasted, needs_input=not browser or listener is None)
+        arrivals = _arrivals(listener, pasted, needs_input=paste)
         grants = (_grant_from(login, question, arrival) for arrival in arrivals)
         if grant := next(filter(None, grants), None):
             return grant

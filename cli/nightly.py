@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from cli.dagster_instance import dagster_folder
 from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.settings.settings import Settings
+from pipelines.store.snapshots.snapshots import Snapshot
 from resources.run_tags import DATA, TENANT, data_address, loaded_configuration
 
 ALIVE_SECONDS = 300
@@ -69,12 +70,12 @@ def scheduler_runs(settings: Settings, now: datetime) -> bool | None:
 
 
 def failed_runs(
-    settings: Settings, since: datetime, backed_up: Mapping[str, datetime] = MappingProxyType({})
+    settings: Settings, since: datetime, backups: Mapping[str, Snapshot] = MappingProxyType({})
 ) -> list[FailedRun] | None:
     """The runs on this data that have failed since then, oldest first, and were not done again; `None` where the history cannot be read.
 
-    Another run of the same job and library does it again, and so does a backup by the command line. `backed_up`: tenant → end of its newest
-    complete backup, whoever made that.
+    Another run of the same job and library does it again, and so does a backup by the command line. `backups`: tenant → its newest complete
+    one, whoever made that.
     """
     if not dagster_folder(settings).exists():
         return []
@@ -82,6 +83,7 @@ def failed_runs(
         rows = _history(settings, _ENDED_RUNS)
     except Exception:  # noqa: BLE001  as above
         return None
+    backed_up = {tenant: datetime.fromisoformat(backup.manifest.finished_at) for tenant, backup in backups.items()}
     failed: dict[tuple[str, str | None], list[FailedRun]] = {}
     for run, job, tenant, data, is_good, ended in rows:
         work = BACKUP_JOB if tenant and job == MATERIALIZE else job

@@ -39,8 +39,8 @@ def nightly_runs(look: Look) -> CheckResult:
             exit_status=ExitStatus.USAGE,
         )
     newest = newest_complete(open_data(settings, personal_keys(settings)).snapshots(tenant))
-    backed_up = {tenant: datetime.fromisoformat(newest.manifest.finished_at)} if newest is not None else {}
-    scheduler, failed = scheduler_runs(settings, now), failed_runs(settings, now - SHOWN, backed_up)
+    backups = {tenant: newest} if newest is not None else {}
+    scheduler, failed = scheduler_runs(settings, now), failed_runs(settings, now - SHOWN, backups)
     launcher = dagster_setting(home, "run_launcher").get("class", _ON_THIS_MACHINE[0])
     if launcher not in _ON_THIS_MACHINE and (settings.state == "local" or settings.bucket is None):
         return problem(

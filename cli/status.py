@@ -27,12 +27,8 @@ def show_status(settings: Settings) -> Answer:
     now = datetime.now(UTC)
     state = overview(settings, open_data(settings, personal_keys(settings)), now)
     scheduler = scheduler_runs(settings, now)
-    backed_up = {
-        library.tenant: datetime.fromisoformat(library.backup.manifest.finished_at)
-        for library in state.libraries
-        if library.backup is not None
-    }
-    failed = failed_runs(settings, state.next_run - timedelta(days=1), backed_up)
+    backups = {library.tenant: library.backup for library in state.libraries if library.backup is not None}
+    failed = failed_runs(settings, state.next_run - timedelta(days=1), backups)
     outdated = outdated_tenants(settings, now)
     status = max(state.exit_status, ExitStatus.PARTIAL) if failed or outdated else state.exit_status
     runs = None if failed is None else [_run_document(run) for run in failed]
