@@ -36,7 +36,6 @@ JOURNAL_COLUMNS = (
     "state",
     "target_id",
     "asset_id",
-    "content",
     "wanted",
     "held",
     "before",
@@ -97,7 +96,7 @@ def check_moves(tables: Tables, place: str, libraries: Collection[str] | None = 
         )
 
 
-VERSION = 7
+VERSION = 8
 """The version of the tables that this program uses."""
 
 _TABLES = (
@@ -119,7 +118,7 @@ _TABLES = (
         resource TEXT NOT NULL, source_id BIGINT NOT NULL, kind TEXT NOT NULL, part TEXT NOT NULL,
         state TEXT NOT NULL,
         target_id BIGINT, asset_id BIGINT,
-        content TEXT, wanted TEXT, held TEXT, before TEXT,
+        wanted TEXT, held TEXT, before TEXT,
         status BIGINT, message TEXT,
         begun_at TEXT NOT NULL, ended_at TEXT, sent_at TEXT,
         UNIQUE (source, target, resource, source_id, kind, part, plan)

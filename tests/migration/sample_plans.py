@@ -67,7 +67,6 @@ def journal_entry(kind: WriteKind, part: str = "", state: WriteState = WriteStat
         "source_id": 1,
         "target_id": 5,
         "asset_id": None,
-        "content": None,
         "wanted": {},
         "held": {},
         "before": {},

@@ -59,7 +59,6 @@ def test_another_content_under_the_same_asset_is_lacking() -> None:
         state=WriteState.DONE,
         target_id=2,
         asset_id=50,
-        content=None,
         wanted={},
         held={},
         before={},

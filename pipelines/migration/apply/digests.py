@@ -74,8 +74,3 @@ def not_kept(
 def shows_any(resource_type: ResourceType, record: Mapping[str, Any], names: Iterable[str]) -> bool:
     """Whether a response has any of these fields."""
     return any(resource_type.has(record, name) for name in names)
-
-
-def content_of(expected: Digests) -> str:
-    """One digest over all expected fields; it is the same for records that look the same in the target."""
-    return digest("\n".join(f"{name}:{value}" for name, value in sorted(expected.items()))) or ""

@@ -143,9 +143,9 @@ class UnclearWrites:
         self, creates: list[UnclearCreate], unaccounted: list[NewRecord], fits: Fits
     ) -> tuple[list[UnclearCreate], list[NewRecord]]:
         """Of creates with the same content, each takes another record that fits, the lowest id first; returns what is left."""
-        groups: dict[str, list[UnclearCreate]] = defaultdict(list)
+        groups: dict[tuple[tuple[str, str | None], ...], list[UnclearCreate]] = defaultdict(list)
         for create in creates:
-            groups[create.entry.content or ""].append(create)
+            groups[tuple(sorted(create.expected.items()))].append(create)
         unsettled: list[UnclearCreate] = []
         for group in groups.values():
             fitting = [new for new in unaccounted if isinstance(new.number, int) and fits(group[0], new)]

@@ -21,7 +21,7 @@ from pipelines.errors import (
     UnclearError,
 )
 from pipelines.migration.apply.attachments import Attachments, is_upload_lost
-from pipelines.migration.apply.digests import content_of, enter_done, shows_any
+from pipelines.migration.apply.digests import enter_done, shows_any
 from pipelines.migration.apply.merges import Merges
 from pipelines.migration.apply.references import References
 from pipelines.migration.apply.request_forms import Operation, RequestForms
@@ -207,9 +207,9 @@ class Writer:
         self, row: PlanRow, cover: Mapping[str, Any] | None, result: RowResult
     ) -> tuple[int, dict[str, Any], Mapping[str, Any] | None]:
         """Create a record. Returns the number of its journal entry, the record of the response, and the cover as sent."""
-        key, content = (self._plan, row.resource, row.source_id, WriteKind.CREATE), content_of(row.expected)
+        key = (self._plan, row.resource, row.source_id, WriteKind.CREATE)
         while True:
-            number = self._journal.intend(*key, content=content, wanted=row.expected)
+            number = self._journal.intend(*key, wanted=row.expected)
             try:
                 payload = row.payload if cover is None else {**row.payload, COVER: cover}  # service.md#covers
                 request = self.forms.create(row, payload)

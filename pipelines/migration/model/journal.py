@@ -59,20 +59,19 @@ class Journal:
         part: str = "",
         *,
         target_id: int | None = None,
-        content: str | None = None,
         wanted: dict[str, str | None] | None = None,
         before: dict[str, Any] | None = None,
     ) -> int:
         """Store durably that a write is about to be sent; returns the number of its entry. An earlier entry of this write is reused."""
         key = (*self._pair, plan, resource, source_id, kind, part)
-        values = (target_id, content, _json(wanted), _json(before), self._now(), WriteState.INTENDED)
+        values = (target_id, _json(wanted), _json(before), self._now(), WriteState.INTENDED)
         with self._store.transaction() as db:
             (number,) = db.execute(
-                "INSERT INTO migration_writes (source, target, plan, resource, source_id, kind, part, target_id, content, wanted, "
-                "before, begun_at, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "INSERT INTO migration_writes (source, target, plan, resource, source_id, kind, part, target_id, wanted, "
+                "before, begun_at, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (source, target, plan, resource, source_id, kind, part) "
                 "DO UPDATE SET state = excluded.state, target_id = excluded.target_id, asset_id = NULL, "
-                "content = excluded.content, wanted = excluded.wanted, "
+                "wanted = excluded.wanted, "
                 "before = CASE WHEN migration_writes.state = ? THEN excluded.before "
                 "ELSE coalesce(migration_writes.before, excluded.before) END, "
                 "held = NULL, status = NULL, message = NULL, begun_at = excluded.begun_at, ended_at = NULL RETURNING number",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 COLUMNS = (
-    "number, plan, resource, source_id, kind, part, state, target_id, asset_id, content, wanted, held, before, status, message, "
+    "number, plan, resource, source_id, kind, part, state, target_id, asset_id, wanted, held, before, status, message, "
     "begun_at, ended_at, sent_at"
 )
 """The columns of an entry in `migration_writes` (`pipelines.state.tables`)."""
@@ -63,8 +63,6 @@ class JournalEntry(msgspec.Struct, kw_only=True, frozen=True):
     target_id: int | None
     """The record in the target; for a file, the record to which it is attached."""
     asset_id: int | None
-    content: str | None
-    """Digest of what is written. Entries with the same digest look the same in the target."""
     wanted: dict[str, str | None]
     """Field → digest of what was sent, in compared form."""
     held: dict[str, str | None]

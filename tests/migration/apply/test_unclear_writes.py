@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from pipelines.migration.apply.digests import content_of
 from pipelines.migration.apply.unclear_writes import UnclearWrites
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
@@ -58,7 +57,7 @@ def settle(
             rows = [new(resource, number, payload) for number, payload in enumerate(payloads)]
             for one in rows:
                 key = ("plan", resource, one.source_id, WriteKind.CREATE)
-                journal.sent(journal.intend(*key, content=content_of(one.expected), wanted=one.expected))
+                journal.sent(journal.intend(*key, wanted=one.expected))
 
             def script(_request: Received) -> Answer:
                 return Answer({"records": ends})

@@ -85,14 +85,13 @@ def test_who_reads_waits_for_nobody_who_writes(
 def test_a_repetition_keeps_the_values_from_before_the_first_request(journal: Journal) -> None:
     """Undo restores them; what the target has after the first request is our own value."""
     key = ("plan", "publications", 1, PATCH)
-    number = journal.intend(*key, target_id=5, before={"title": "Theirs"}, content="c1", wanted={"title": "1"})
+    number = journal.intend(*key, target_id=5, before={"title": "Theirs"}, wanted={"title": "1"})
     journal.refused(number, "no", 422)
-    assert journal.intend(*key, target_id=6, before={"title": "Ours"}, content="c2", wanted={"title": "2"}) == number
+    assert journal.intend(*key, target_id=6, before={"title": "Ours"}, wanted={"title": "2"}) == number
     [entry] = journal.of_record("publications", 1)
-    assert (entry.before, entry.target_id, entry.content, entry.wanted) == (
+    assert (entry.before, entry.target_id, entry.wanted) == (
         {"title": "Theirs"},
         6,
-        "c2",
         {"title": "2"},
     )
     assert (entry.state, entry.status, entry.message, entry.ended_at) == (WriteState.INTENDED, None, None, None)
