@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cli.answers import write_csv, write_rows_as_json
+from cli.answers import write_rows_as_json
 from cli.boundary import command, run
 from cli.output import ReadableTable, plain_console, warning, write_json
 from pipelines.errors import ConfigurationError, ExitStatus
@@ -57,14 +57,6 @@ def test_json_escapes_them_and_means_the_same(monkeypatch: pytest.MonkeyPatch) -
     write_rows_as_json(["title"], iter([[(HOSTILE,)]]), not_read={})
     assert json.loads(stream.getvalue())["rows"] == [{"title": HOSTILE}]
     assert not hidden(stream.getvalue())
-
-
-def test_cells_for_spreadsheets_show_them() -> None:
-    """CSV has no escapes of its own. Nothing in a cell is a formula, either."""
-    stream = io.StringIO()
-    write_csv(stream.write, ["title"], iter([[(f"={HOSTILE}",)]]))
-    assert not hidden(stream.getvalue().removeprefix("\ufeff"))
-    assert stream.getvalue().splitlines()[1].startswith("'=")
 
 
 @pytest.mark.parametrize("error", [ConfigurationError, ValueError], ids=["refusal", "traceback"])

@@ -207,40 +207,6 @@ def test_a_value_that_a_person_adds_to_a_new_record_keeps_it_from_being_deleted(
     ]
 
 
-@pytest.mark.long
-def test_what_the_service_fills_itself_is_no_difference(pair: LibraryPair) -> None:
-    added = {"language": {"schema": TEXT_OR_NULL, "seed": ["de", None]}}
-    reshape(pair, "library", added)
-    reshape(pair, pair.target, added)
-    source = library(pair, "library")
-    for record in source.publications()[2:]:
-        source.call("PATCH", f"publications/{record['id']}", {"language": None})
-    plan = pair.plan(back_up(pair), overwrite=True)
-    pair.apply(plan)
-    for record in pair.publications():
-        pair.call("PATCH", f"publications/{record['id']}", {"language": record["language"] or "en"})
-    assert verified(pair, plan).equal
-    again = pair.plan(back_up(pair, "again"))
-    assert (again.facts.count(Action.CONFLICT), again.facts.empty) == (0, True)
-
-
-@pytest.mark.long
-def test_a_field_that_the_description_lacks_is_told_with_that_source(pair: LibraryPair) -> None:
-    reshape(pair, "library", ADDED)
-    narrow = {name: field for name, field in ADDED.items() if name != "subtitle"}
-    narrow["pages"] = {**ADDED["pages"], "read_only": True}
-    reshape(pair, pair.target, narrow)
-    plan = pair.plan(back_up(pair), overwrite=True)
-    assert learned(plan).left_out == {"pages": LeftOut.READ_ONLY, "subtitle": LeftOut.NOT_DESCRIBED}
-    assert "subtitle" not in learned(plan).fields
-    assert all("own description does not have this field" in line for line in lines(plan, "subtitle"))
-    assert all("fills this field itself" in line for line in lines(plan, "pages"))
-    assert lines(plan, "subtitle")
-    assert "own description does not have this field" in plan.path(HTML).read_text()
-    assert pair.apply(plan).failures == []
-    assert verified(pair, plan).equal
-
-
 def test_values_that_the_description_does_not_take_are_not_sent(pair: LibraryPair) -> None:
     source = {
         "binding": {"schema": {}, "seed": ["paper", "leather"]},

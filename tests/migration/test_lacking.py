@@ -11,14 +11,11 @@ import pytest
 
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.findings import Lacking
-from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import ISSUES, Plan, PlannedFile
 from pipelines.migration.model.reasons import Kind
 from pipelines.migration.model.wording import headline
-from pipelines.migration.plan.files import planned_files
 from pipelines.migration.report.issues import summarise
-from pipelines.records.files import attached_files
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
@@ -45,33 +42,6 @@ def test_a_file_that_the_target_has_is_not_lacking(pair: LibraryPair, snapshot: 
     pair.sandbox.reset("faults")
     assert (plan.facts.files.missing, plan.facts.files.there) == (0, 5)
     assert (pair.apply(plan).complete, verify(pair, plan).equal) == (True, True)
-
-
-def test_another_content_under_the_same_asset_is_lacking() -> None:
-    [file] = attached_files({"id": 1, "assets": [{"id": 5, "file": {"metadata": {"size": 7, "filename": "a.pdf"}}}]})
-    done = JournalEntry(
-        number=1,
-        plan="p",
-        resource="publications",
-        source_id=1,
-        kind=WriteKind.ASSET,
-        part="asset/5/abc",
-        state=WriteState.DONE,
-        target_id=2,
-        asset_id=50,
-        wanted={},
-        held={},
-        before={},
-        status=None,
-        message=None,
-        begun_at="",
-        ended_at="",
-        sent_at=None,
-    )
-    for size, action in ((7, FileAction.THERE), (8, FileAction.MISSING)):
-        described = {"id": 50, "file": {"metadata": {"size": size, "filename": "b.pdf"}}}
-        [planned] = planned_files([file], [], attached_files({"id": 2, "assets": [described]}), [done])
-        assert (planned.action, planned.size) == (action, 7)
 
 
 def test_a_field_that_the_service_does_not_keep_is_lacking(pair: LibraryPair, snapshot: Snapshot) -> None:

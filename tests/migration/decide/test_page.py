@@ -118,21 +118,6 @@ def test_another_record_is_named_by_its_number(librarian: Librarian, tmp_path: P
 
 
 @pytest.mark.long
-def test_one_record_of_the_target_is_taken_once(librarian: Librarian, tmp_path: Path) -> None:
-    """As in the file: the page says who has it, and a decision about many leaves the others out."""
-    librarian.open(page_of(tmp_path / "plan", usual()).path(HTML))
-    librarian.click(f"{card_of(librarian, 'publication 6')} button[data-word=match]")
-    librarian.click(f"{card_of(librarian, 'publication 7')} button[data-word=match]")
-    assert "publication 6 already is #61 of the target" in librarian.said
-    assert "publication 6 already is #61" in librarian.find(".problem").text
-    librarian.click("#back")
-    librarian.show("This record and others of the source")
-    librarian.click("#bulk button[data-word=match]")
-    assert "1 conflict left out" in librarian.said
-    assert written(librarian.save())["publications", 6] == "match 61"
-
-
-@pytest.mark.long
 def test_each_step_can_be_taken_back(librarian: Librarian, tmp_path: Path) -> None:
     """In any order: what counts is the last step that was not taken back; a step that would clash says so."""
     plan = page_of(tmp_path / "plan", usual(), DECIDED)
@@ -158,35 +143,6 @@ def test_each_step_can_be_taken_back(librarian: Librarian, tmp_path: Path) -> No
     librarian.click(librarian.all("#steps button")[1])
     assert "publication 7 is that record of the target now" in librarian.said
     assert written(librarian.save())["publications", 7] == "match 61"
-
-
-@pytest.mark.long
-def test_by_keyboard_alone(librarian: Librarian, tmp_path: Path) -> None:
-    """Move, decide, choose a record, search, take back; the focus is seen, and the page says what happened."""
-    librarian.open(page_of(tmp_path / "plan", usual()).path(HTML))
-    librarian.keys("j", "s", "t", "x")
-    assert librarian.said == f"publication 4: Leave it out. {len(usual()) - 5} left."
-    focused = librarian.browser.switch_to.active_element
-    assert focused.find_element(By.CSS_SELECTOR, ".record").text == "publication 5"
-    outline = "const seen = getComputedStyle(document.activeElement); return seen.outlineStyle + seen.outlineWidth"
-    assert librarian.browser.execute_script(outline) == "solid3px"
-    librarian.keys("m")
-    assert librarian.said.startswith("Choose the record of the target first")
-    librarian.keys("2", "m", Keys.ARROW_DOWN, Keys.ARROW_UP, "c", "u")
-    librarian.keys("/", *"emigre", Keys.ESCAPE)
-    assert librarian.shown == "0 conflicts are shown.", "it is decided"
-    librarian.keys("/", *[Keys.BACKSPACE] * 6, Keys.ESCAPE)
-    found = written(librarian.save())
-    assert found == {
-        ("publications", 2): "source 1002",
-        ("publications", 3): "target 1003",
-        ("publications", 4): "skip",
-        ("publications", 5): "match 52",
-    }
-    librarian.click(librarian.find("#keys-on").find_element(By.XPATH, "ancestor::details/summary"))
-    librarian.click("#keys-on")
-    librarian.keys("u")
-    assert librarian.left.startswith("4 of"), "keys can be switched off"
 
 
 @pytest.mark.long

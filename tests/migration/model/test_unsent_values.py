@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.migration.model.reasons import Kind, Reason, reason_unsent
+from pipelines.migration.model.reasons import Reason, reason_unsent
 from tests.migration.sample_plans import why_of
 
 
@@ -52,15 +52,3 @@ def test_a_field_in_capital_letters_needs_its_name_beside_the_type() -> None:
 )
 def test_the_code_of_a_value_of_which_nothing_was_learned(path: str, text: str | None, code: str) -> None:
     assert reason(path, text).code == code
-
-
-def test_a_year_can_be_completed_or_sent_as_its_first_day() -> None:
-    assert "--first-days" in reason("published_on", "2021").suggestion
-    assert "its first day, 2018-11-01, unless" in reason_unsent("first_day", "published_on", "2018-11").problem
-
-
-def test_references_are_lacking_and_other_values_are_not() -> None:
-    assert {reason(path).kind for path in ("contributor", "organization", "categories[1]", "collection_ids")} == {
-        Kind.REFERENCES
-    }
-    assert {reason(path).kind for path in ("shelf", "authors[0].orcid", "import_state")} == {Kind.FIELDS}

@@ -141,21 +141,6 @@ def test_a_refused_merge_is_named_and_may_be_tried_again(pair: LibraryPair, snap
 
 
 @pytest.mark.long
-def test_a_merge_follows_the_targets_description(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """The address, the method and the field. A POST with a lost response is looked up, too."""
-    plan, source_id, ids = with_twins(pair, snapshot)
-    decide(plan, "authorities", source_id, f"merge {ids[2]}")
-    native = {"name": {"from": "name"}, "kind": {"from": "kind"}, "variants": {"from": "variants"}}
-    shape = {"merge": {"path": "/authorities/{id}/merges", "method": "POST", "field": "target_id"}, "fields": native}
-    pair.sandbox.change(pair.target, shapes={"resources": {"authorities": shape}})
-    plan = pair.plan(snapshot, resources=RESOURCES)
-    pair.sandbox.fault("reset", pair.target, path="/merges", when="after")
-    assert pair.apply(plan).merged == 2
-    assert merges(pair) == [("POST", f"/api/v3/authorities/{one}/merges") for one in ids[:2]]
-    check_merged(pair, snapshot, plan, [ids[2], *ids[:2]])
-
-
-@pytest.mark.long
 def test_a_merge_that_the_description_leaves_unclear_is_not_sent(pair: LibraryPair, snapshot: Snapshot) -> None:
     """It cannot be taken back, so nothing is guessed."""
     plan, source_id, _ids = with_twins(pair, snapshot)

@@ -7,19 +7,15 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.drill import drill
 from pipelines.errors import ConfigurationError, StopError
 from pipelines.migration.apply.run import Selection
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Lacking
 from pipelines.migration.model.plan import CONFLICTS, HTML, PEOPLE
-from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
-from pipelines.store.stores import open_data
 from tests.migration.library_pair import LibraryPair, SomePublications
 from tests.migration.other_resources.full_library import (
     ALL_RESOURCES,
@@ -180,33 +176,6 @@ def test_a_contributor_without_an_account_does_not_stop_the_publication(pair: Li
     assert [row.source_id for row in later.rows("patch", resources=["publications"])] == [2, 3, 4]
     assert pair.apply(later).lacking == ORGANIZATION
     assert contributors(pair) == contributors(pair, "library")
-
-
-@pytest.mark.long
-def test_a_drill_restores_every_resource_and_fails_after_one_field_changed(
-    pair: LibraryPair, snapshot: Snapshot
-) -> None:
-    """I6: users, locations, copies, collections, authorities and tasks, too. The result lists what only a person can do."""
-    settings = load_settings(pair.config)
-    result = drill(settings, open_data(settings), snapshot, now=NOW)
-    assert (result.ok, result.problems) == (True, [])
-    row_counts = {name: facts.rows for name, facts in snapshot.manifest.tables.items() if name in ALL_RESOURCES}
-    completed = [task for task in records_of(pair, "tasks", "library").values() if task["completed_at"]]
-    assert result.resources == {**row_counts, "tasks": row_counts["tasks"] - len(completed)}
-    assert result.records == sum(result.resources.values())
-    left = " ".join(result.left)
-    assert f"{row_counts['locations']} locations" in left
-    assert bool(completed) == ("task" in left)
-
-    raw = snapshot.path / "raw" / "hard_copies.parquet"
-    table = pq.read_table(raw)
-    texts = table.column("payload").to_pylist()
-    texts[0] = texts[0].replace('"barcode":"', '"barcode":"X', 1)
-    place = table.schema.get_field_index("payload")
-    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(texts)), raw)
-    altered = drill(settings, open_data(settings), snapshot, now=NOW)
-    assert not altered.ok
-    assert "raw/hard_copies.parquet" in altered.problems[0]
 
 
 @pytest.mark.long

@@ -105,20 +105,6 @@ def test_an_entry_without_its_number_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "leads_to"),
-    [
-        ("publicationId", "publications"),
-        ("publication-id", "publications"),
-        ("assigneeId", "users"),
-        ("book", "publications"),
-    ],
-)
-def test_a_reference_is_known_in_any_spelling(field: str, leads_to: str) -> None:
-    found = learned("tasks", {"id": 1, "title": "T", field: 7})
-    assert found.references == {field: leads_to}
-
-
-@pytest.mark.parametrize(
     ("field", "value"),
     [
         ("priority", 3),

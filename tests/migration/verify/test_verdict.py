@@ -23,26 +23,6 @@ FINDING = Finding(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ({}, "publications 7 → 17 (Flatland): doi differing, wanted «10.1000/1», found «10.1000/2»: somebody changed it"),
-        ({"found": ""}, "publications 7 → 17 (Flatland): doi differing, wanted «10.1000/1», found «»: somebody changed it"),
-        (
-            {"code": "missing", "field": "", "target_id": None, "wanted": "", "found": ""},
-            "publications 7 (Flatland): missing: somebody changed it",
-        ),
-        (
-            {"code": "duplicated", "field": "files", "source_id": None, "wanted": ""},
-            "publications 17 (Flatland): files duplicated, wanted «», found «10.1000/2»: somebody changed it",
-        ),
-    ],
-)  # fmt: skip
-def test_a_finding_is_one_line(change: dict[str, str | None], line: str) -> None:
-    """A line has only the ids and the values that there are."""
-    assert str(msgspec.structs.replace(FINDING, **change)) == line
-
-
 RESULT = MigrationVerification(
     plan="plan", tool="0.1.0", verified_at="2026-01-01T00:00:00Z", equal=False, compared=1, missing=0, differing=1,
     duplicated=0, files=FileFindings(), files_checked=0, contents=None, conflicts=0, quarantined=0, skipped=0,
