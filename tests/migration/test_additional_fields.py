@@ -278,6 +278,29 @@ def test_a_field_that_the_target_refuses_is_left_out_where_the_operator_says_so(
     assert "subtitle: not sent, as `[tenants.new.requests.publications]` says" in applied.findings[0].problem
 
 
+def test_a_field_that_the_target_does_not_keep_is_counted(pair: LibraryPair) -> None:
+    """By apply, by status and by verify. A second plan does not send it again."""
+    added = {"subtitle": {"schema": TEXT_OR_NULL, "seed": ["A subtitle", None]}}
+    reshape(pair, "library", added)
+    reshape(pair, pair.target, without_seeds(added))
+    plan = pair.plan(back_up(pair))
+    pair.sandbox.change(pair.target, variations={"dropped_field": "subtitle"})
+    applied = pair.apply(plan)
+    lost = RECORDS // 2
+    assert applied.lacking.writes == len(applied.findings) == lost
+    assert {finding.problem for finding in applied.findings} == {
+        "subtitle: the service answered without it, so it does not keep it."
+    }
+    with pair.migration() as migration:
+        assert migration.status(plan).lacking == applied.lacking
+    found = verified(pair, plan)
+    assert (found.equal, found.differing, len(found.findings)) == (False, lost, lost)
+    assert {finding.field for finding in found.findings} == {"subtitle"}
+    assert len(plan.path(found.table).read_text().splitlines()) == 1 + lost
+    second = pair.plan(back_up(pair, "again"))
+    assert (second.facts.empty, second.facts.count(Action.CONFLICT)) == (True, 0)
+
+
 @pytest.mark.long
 def test_a_lost_response_finds_the_record_with_its_additional_fields(pair: LibraryPair) -> None:
     """Two records differ in nothing but such a field: each write is looked up by it, and none is there twice (I8)."""

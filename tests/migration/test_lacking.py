@@ -25,6 +25,23 @@ from tests.migration.verify.test_run import verify
 from tests.store.snapshot_factory import publish_records
 
 
+@pytest.mark.long
+def test_files_whose_download_failed_are_moved_by_a_later_plan(pair: LibraryPair) -> None:
+    """Until then they are lacking, whatever plan moved their records."""
+    pair.config.write_text(pair.config.read_text().replace('data = "library-data"', 'data = "other-data"'))
+    pair.sandbox.fault("status", "library", path="^/storage/", status=404, times=1000)
+    plan = pair.plan(pair.back_up())
+    pair.sandbox.reset("faults")
+    applied, proof = pair.apply(plan), verify(pair, plan)
+    lacking = Lacking(files=3, covers=2)
+    assert (applied.complete, applied.lacking, proof.as_planned, proof.lacking) == (False, lacking, True, lacking)
+    later = pair.plan(pair.back_up("again"))
+    assert (later.facts.files.missing, later.facts.files.upload) == (0, 5)
+    assert pair.apply(later).complete
+    assert verify(pair, later, contents=True).equal
+    assert verify(pair, plan).equal
+
+
 def status_of(pair: LibraryPair, plan: Plan) -> Any:
     with pair.migration() as migration:
         return migration.status(plan)
@@ -42,24 +59,6 @@ def test_a_file_that_the_target_has_is_not_lacking(pair: LibraryPair, snapshot: 
     pair.sandbox.reset("faults")
     assert (plan.facts.files.missing, plan.facts.files.there) == (0, 5)
     assert (pair.apply(plan).complete, verify(pair, plan).equal) == (True, True)
-
-
-def test_a_field_that_the_service_does_not_keep_is_lacking(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """The response to the write shows it, and no later run of the plan forgets it; the verification reads it."""
-    plan = pair.plan(snapshot)
-    dated = [record.source_id for record in plan.rows() if "published_on" in record.payload]
-    pair.sandbox.change(pair.target, variations={"dropped_field": "published_on"})
-    assert dated
-    for _ in range(2):
-        applied = pair.apply(plan)
-        assert (applied.failed, applied.complete, applied.lacking.writes) == (0, False, len(dated))
-    assert {finding.kind for finding in applied.findings} == {Kind.WRITES}
-    assert {finding.source_id for finding in applied.findings} == {*dated}
-    assert applied.findings[0].problem.startswith("published_on: the service answered another value")
-    assert status_of(pair, plan).lacking == applied.lacking
-    proof = verify(pair, plan)
-    assert (proof.equal, proof.as_planned, proof.differing) == (False, False, len(dated))
-    assert {finding.problem for finding in proof.findings} == {"the service had this value right after it was written"}
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from pipelines.errors import ConfigurationError, StorageError
+from pipelines.errors import ConfigurationError, RecordError, StorageError
 from pipelines.migration.decide.take_over import take_over
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS
@@ -173,6 +173,19 @@ def test_a_plan_is_there_as_a_whole_or_not_at_all(machine: Callable[[str], Libra
     bucket.replace(rows, whole)
     with other.migration() as migration:
         assert [one.name for one in all_plans(migration.data)] == [plan.name]
+
+
+def test_a_failure_of_the_bucket_at_the_end_hides_no_earlier_error(machine: Callable[[str], LibraryPair]) -> None:
+    one = machine("one")
+    plan = one.plan(one.back_up())
+    bucket = open_data(load_settings(one.config)).objects
+    with pytest.raises(RecordError, match="the first") as raised, one.migration() as migration:  # noqa: PT012
+        find_plan(migration.data, plan.name)
+        bucket.replace(f"{PLANS}/{plan.name}.json", b"{")
+        raise RecordError("the first")
+    [note] = raised.value.__notes__
+    assert "not shared with other machines" in note
+    assert "is damaged" in note
 
 
 def test_a_run_that_lost_its_lease_uploads_nothing_of_a_plan(

@@ -152,6 +152,8 @@ def test_the_reason_stands_beside_each_value_that_is_not_sent(resource: str) -> 
         "made": LeftOut.READ_ONLY,
         "colour": LeftOut.NOT_DESCRIBED,
     }
+    undescribed = learned(resource, record, ResourceSchema()).left_out.get("colour")
+    assert undescribed == (LeftOut.NOT_SHOWN if resource == PUBLICATIONS else None), "only publications are documented"
 
 
 def test_more_of_an_author_is_sent_where_the_description_takes_it() -> None:

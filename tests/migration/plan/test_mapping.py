@@ -198,6 +198,15 @@ def test_a_demanded_field_that_some_records_lack_is_a_question(tmp_path: Path) -
     assert text_of([learner], without) == without
 
 
+def test_a_demanded_field_of_users_is_filled(tmp_path: Path) -> None:
+    schema = ResourceSchema(create=PayloadSchema({"email": FieldSchema(), "desk": FieldSchema()}, ["email", "desk"]))
+    learner = learner_of(tmp_path, [{"id": 1, "name": "A", "email": "a@example.org"}], schema, "users")
+    text = text_of([learner])
+    assert "desk = { fill = " in text
+    form = file_of(text.replace('"?"', '"x"')).follow(learner.type).form({"email": "a@example.org"})
+    assert (form.values, form.empty) == ({"email": "a@example.org"}, {"desk": "x"})
+
+
 @pytest.mark.parametrize(
     ("text", "lines"),
     [

@@ -170,6 +170,14 @@ def test_a_table_of_issues_without_a_line_lists_nothing(tmp_path: Path) -> None:
     assert "issues.xlsx" not in text
 
 
+def test_time_that_runs_out_is_an_alarm(tmp_path: Path) -> None:
+    for number, (day, words) in enumerate([(20, None), (28, "Little time is left"), (31, "too late")]):
+        plan = example(tmp_path / str(number), usual_rows())
+        page = text_of(with_pages(plan, datetime(2026, 12, day, 23, 0, tzinfo=UTC)), HTML)
+        assert ('class="alarm"' in page) == (words is not None)
+        assert words is None or words in page
+
+
 def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:
     """No secret, no person, no control character, no HTML of a record, no split cell, no formula (I10, I13)."""
     for name in (HTML, ISSUES, CONFLICTS):

@@ -133,6 +133,15 @@ def test_what_a_later_plan_wrote_to_is_left_until_that_is_undone() -> None:
     assert decide([created(), entry(9, PATCH, WriteState.REFUSED, plan="later")]).action == Action.DELETE
 
 
+def test_fields_get_their_old_values_back_where_they_are_as_written() -> None:
+    found = decide([changed({"title": "Old", "abstract": None})], action=Action.PATCH)
+    assert found == inverse(action=Action.PATCH, payload={"title": "Old", "abstract": None}, undoes=[1])
+    cleared = decide([changed({"title": "Old", "abstract": "New"})], {"title": "New"}, action=Action.PATCH)
+    assert (cleared.payload, cleared.stays) == ({"title": "Old"}, ["people changed abstract since"])
+    restored = decide([changed({"title": "Old", "abstract": None})], {"title": "Old"}, action=Action.PATCH)
+    assert restored == inverse(undoes=[1]), "people took it back themselves"
+
+
 def test_the_values_that_the_service_held_count_before_those_that_were_sent() -> None:
     held = changed({"title": "Old"}, held=digests({"title": "Shortened"}))
     assert decide([held], {"title": "Shortened"}, action=Action.PATCH).payload == {"title": "Old"}
