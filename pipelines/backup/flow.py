@@ -28,7 +28,7 @@ from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.encryption import personal_keys
-from pipelines.store.snapshots.capture_copies import CaptureCopy, copy_key
+from pipelines.store.snapshots.capture_copies import CaptureCopy, copies_key
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
 from pipelines.store.snapshots.leases import Leases
@@ -267,8 +267,7 @@ class Backup:
             self._copies[tenant] = CaptureCopy(
                 self.data.objects,
                 capture.path,
-                copy_key(capture.facts),
-                machine=self.data.machine(),
+                copies_key(tenant, capture.facts.snapshot),
                 fence=partial(self.data.fence, tenant),
             )
 

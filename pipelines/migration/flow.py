@@ -65,7 +65,7 @@ from pipelines.service.probe import Probe
 from pipelines.service.self_description import ask_again
 from pipelines.shapes.model import Description
 from pipelines.store.durable import temporary_folder, write_atomically
-from pipelines.store.snapshots.manifest import MANIFEST
+from pipelines.store.objects.objects import MANIFEST
 from pipelines.store.snapshots.snapshots import Snapshot, snapshot_key
 
 

@@ -20,20 +20,19 @@ def open_data(settings: Settings, keys: PersonalKeys | None = None) -> DataFolde
     if settings.bucket is None:
         return DataFolder(settings.data, keys, state=open_state(settings))
     from pipelines.store.objects.buckets import open_bucket  # noqa: PLC0415  most data is in a folder
-    from pipelines.store.objects.claims import Owner  # noqa: PLC0415
 
     folder, state, address = Folder(settings.data), open_state(settings), settings.bucket
     identity = cache(lambda: state.identity)
 
-    def owner(key: str) -> Owner:
+    def owner(key: str) -> str:
         """All machines that share a state are one owner: the lease says which of them may work."""
         if state.is_own:
-            return Owner(_machine(folder))
+            return _machine(folder)
         tenant = key.partition("tenant=")[2].partition("/")[0]
-        return Owner(identity(), state.fence(REMOVAL if state.acquired(REMOVAL, address) else tenant, address))
+        state.fence(REMOVAL if state.acquired(REMOVAL, address) else tenant, address)
+        return identity()
 
-    bucket = open_bucket(address, owner, os.environ)
-    return DataFolder(settings.data, keys, bucket, state, lambda: _machine(folder))
+    return DataFolder(settings.data, keys, open_bucket(address, owner, os.environ), state)
 
 
 def as_listed(data: DataFolder, folders: Sequence[str]) -> DataFolder:
@@ -45,10 +44,10 @@ def as_listed(data: DataFolder, folders: Sequence[str]) -> DataFolder:
 
     assert isinstance(data.objects, Bucket)  # noqa: S101  there is no third kind
     listed = ListedBucket(data.objects, folders, data.path)
-    return DataFolder(data.path, data.keys, listed, data.state, data.machine)
+    return DataFolder(data.path, data.keys, listed, data.state)
 
 
 def _machine(folder: Folder) -> str:
-    """The name of this work folder, made on its first use. It identifies the owner of a claim in a bucket, and the writer of a copy."""
+    """The name of this work folder, made on its first use. It identifies the owner of a claim in a bucket."""
     folder.put("owner", uuid4().hex.encode())
     return folder.read("owner").decode()

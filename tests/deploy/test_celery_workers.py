@@ -22,7 +22,7 @@ import pytest
 
 from pipelines.backup.flow import Backup
 from pipelines.store.maintenance.verification import verify
-from pipelines.store.snapshots.capture_copies import CAPTURES, copied_captures
+from pipelines.store.snapshots.capture_copies import CAPTURES, newest_copies
 from resources.run_tags import INSTEAD_OF
 from tests.cli.command import BOOKFERRY, ROOT, Outcome, environment, run
 from tests.cli.web_interface import WebInterface
@@ -236,7 +236,7 @@ def test_a_worker_is_lost_and_the_other_one_goes_on(cluster: Cluster) -> None:
             for started in runs:
                 assert interface.wait_for(started, "STARTED") == "STARTED", cluster.said()
             with cluster.backup() as backup:
-                wait_until("pages are copied", lambda: len(copied_captures(backup.data.objects)) == len(TENANTS))
+                wait_until("pages are copied", lambda: len(newest_copies(backup.data)) == len(TENANTS))
             refused = cluster.control.run("backup", "one")
             refused.assert_failed(1, "Another run is at work on 'one'")
 

@@ -14,7 +14,8 @@ import pytest
 from pipelines.report.build import make_report
 from pipelines.report.history import MOST_NIGHTS, Changes
 from pipelines.report.pages import Report
-from pipelines.store.maintenance.reports import HISTORY, remove_orphaned_reports
+from pipelines.store.maintenance.reports import HISTORY, REPORTS
+from pipelines.store.maintenance.results import remove_orphans
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.report.library import NOW, snapshot_of
@@ -157,7 +158,7 @@ def test_the_history_is_bounded(data: DataFolder) -> None:
     data.objects.replace(key, json.dumps(history).encode())
     assert len(report(data, snapshot).nights) == 90
     assert len(json.loads(data.objects.read(key))["nights"]) == MOST_NIGHTS
-    data.objects.hide(snapshot.key, "manifest.json")
+    data.objects.hide(snapshot.key)
     data.objects.clear("snapshots/tenant=old")
-    remove_orphaned_reports(data)
+    remove_orphans(data, REPORTS)
     assert list(data.objects.below("reports")) == []

@@ -9,7 +9,6 @@ import pytest
 from obstore.store import MemoryStore
 
 from pipelines.store.objects.buckets import Bucket, open_bucket
-from pipelines.store.objects.claims import Owner
 from pipelines.store.objects.folders import Folder
 from pipelines.store.objects.objects import Objects
 from pipelines.store.snapshots.snapshots import DataFolder
@@ -46,9 +45,9 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
     if request.param == "folder":
         return Folder(tmp_path / "library-data")
     if request.param == "memory":
-        return Bucket(MemoryStore(), "memory://here", lambda _: Owner(OWNER))
+        return Bucket(MemoryStore(), "memory://here", lambda _: OWNER)
     server: S3 = request.getfixturevalue("s3")
-    return open_bucket(f"s3://{server.bucket()}/some/prefix", lambda _: Owner(OWNER), server.environ)
+    return open_bucket(f"s3://{server.bucket()}/some/prefix", lambda _: OWNER, server.environ)
 
 
 @pytest.fixture

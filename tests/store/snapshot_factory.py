@@ -18,9 +18,10 @@ from pipelines.records.tables.registry import raw_table
 from pipelines.records.values import record_ids
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import sha256_of
+from pipelines.store.objects.objects import MANIFEST
 from pipelines.store.snapshots.captures import Capture, count_ids
 from pipelines.store.snapshots.facts import ResourceFacts
-from pipelines.store.snapshots.manifest import MANIFEST, columns_before, encode_manifest
+from pipelines.store.snapshots.manifest import columns_before, encode_manifest
 from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture

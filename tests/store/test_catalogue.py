@@ -19,7 +19,7 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.examples import example
 from pipelines.records.tables.registry import STAGED, TABLES, raw_table
 from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
-from pipelines.store.snapshots.manifest import MANIFEST, encode_manifest
+from pipelines.store.snapshots.manifest import encode_manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, snapshot_key
 from tests.store.postgres.conftest import library_snapshot
 from tests.store.snapshot_factory import (
@@ -205,7 +205,7 @@ class TestTypes:
         listings = iter([listed])
         real = data.snapshots
         monkeypatch.setattr(data, "snapshots", lambda *tenant: next(listings, None) or real(*tenant))
-        data.objects.hide(gone.key, MANIFEST)
+        data.objects.hide(gone.key)
         rebuild_catalogue(data)
         assert rows_by_snapshot(data, "publications_history") == [("old", SNAPSHOT_ID, 3)]
 

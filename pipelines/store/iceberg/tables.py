@@ -9,9 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 import pyarrow.parquet as pq
@@ -24,19 +22,13 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.expressions.parser import parse
-from pyiceberg.io.pyarrow import (
-    MetricModeTypes,
-    MetricsMode,
-    compute_statistics_plan,
-    data_file_statistics_from_parquet_metadata,
-)
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table
-from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import AddSchemaUpdate, AssertCurrentSchemaId, AssertTableUUID, SetCurrentSchemaUpdate
 from pyiceberg.typedef import Record
 
 from pipelines.errors import StorageError
+from pipelines.records.tables.field_ids import SNAPSHOT_IDS
 from pipelines.records.tables.registry import PERSONAL_TABLES, TABLES
 from pipelines.store.durable import storage_errors
 from pipelines.store.iceberg.catalogue import CatalogueSettings, catalogue_errors, open_catalogue
@@ -103,9 +95,8 @@ class IcebergTables:
         )
         with self._session(f"Registering {snapshot.name} in", f"bookferry stage {manifest.tenant}") as catalog:
             for name in _names(snapshot):
-                file = _StagedFile(self._data, snapshot, name)
-                done.added += [name] if self._add(catalog, name, file) else []
-                done.tables[name] = file.rows
+                done.added += [name] if self._add(catalog, snapshot, name) else []
+                done.tables[name] = manifest.tables[name].rows
         done.seconds = round(time.monotonic() - begun, 3)
         return done
 
@@ -117,10 +108,10 @@ class IcebergTables:
         tenant = next(iter(snapshots)).manifest.tenant
         with self._session("Looking at", f"bookferry stage {tenant}") as catalog:
             for snapshot in sorted(snapshots, key=lambda snapshot: snapshot.manifest.snapshot, reverse=True):
-                files = [_StagedFile(self._data, snapshot, name) for name in _names(snapshot)]
-                if not files:  # of people alone
+                names = _names(snapshot)
+                if not names:  # of people alone
                     continue
-                if all(self._has(catalog, file) for file in files):
+                if all(self._has(catalog, snapshot, name) for name in names):
                     break
                 unregistered.insert(0, snapshot)
         return unregistered
@@ -164,25 +155,35 @@ class IcebergTables:
             return catalog.create_table(identifier, FIRST_SCHEMA, place, PARTITIONS, properties=properties)
         return catalog.load_table(identifier)
 
-    def _has(self, catalog: Catalog, file: _StagedFile) -> bool:
-        if not catalog.table_exists(self._identifier(file.name)):
-            return False
-        return _is_there(catalog.load_table(self._identifier(file.name)), file)
+    def _has(self, catalog: Catalog, snapshot: Snapshot, name: str) -> bool:
+        identifier = self._identifier(name)
+        return catalog.table_exists(identifier) and _is_there(catalog.load_table(identifier), snapshot, name)
 
-    def _add(self, catalog: Catalog, name: str, file: _StagedFile) -> bool:
-        """Add a file unless its snapshot is there. Returns whether it was added."""
+    def _add(self, catalog: Catalog, snapshot: Snapshot, name: str) -> bool:
+        """Add the file of a table unless its snapshot is there. Returns whether it was added."""
+        columns = self._columns(snapshot, name)
 
         def add() -> bool:
             table = self._table(catalog, name)
-            _extend_schema(catalog, table, file.columns)
-            if _is_there(table, file):
+            _extend_schema(catalog, table, columns)
+            if _is_there(table, snapshot, name):
                 return False
-            named = {"bookferry.tenant": file.tenant, "bookferry.snapshot": file.snapshot}
+            named = {"bookferry.tenant": snapshot.manifest.tenant, "bookferry.snapshot": snapshot.manifest.snapshot}
             with table.transaction() as change, change.update_snapshot(named).fast_append() as append:
-                append.append_data_file(file.data_file(table.metadata))
+                append.append_data_file(_data_file(snapshot, name))
             return True
 
         return _committed(name, add)
+
+    def _columns(self, snapshot: Snapshot, name: str) -> list[FileColumn]:
+        """The columns of a file, by its footer."""
+        facts = snapshot.manifest.tables[name]
+        address = snapshot.address_of(facts)
+        with storage_errors(address), self._data.objects.open(f"{snapshot.key}/{facts.path}") as file:
+            footer = pq.read_metadata(file)
+        if footer.num_rows != facts.rows:
+            raise StorageError(f"{address} has {footer.num_rows:,} rows; the manifest says {facts.rows:,}.")
+        return file_columns(footer.schema.to_arrow_schema(), address)
 
     def _keep_only(self, catalog: Catalog, name: str, kept: Mapping[str, Collection[str]]) -> bool:
         removed = " or ".join(f"({_others(tenant, snapshots)})" for tenant, snapshots in sorted(kept.items()))
@@ -210,59 +211,40 @@ def _committed(name: str, change: Callable[[], bool]) -> bool:
     raise StorageError(f"Others change the Iceberg table {name} all the time. Run the same command again later.")
 
 
-class _StagedFile:
-    """One staged file of a snapshot, as its footer describes it."""
+def _data_file(snapshot: Snapshot, name: str) -> DataFile:
+    """The file of a table as an entry of an Iceberg table, with the bounds of its partition alone: PyIceberg removes whole files by them.
 
-    def __init__(self, data: DataFolder, snapshot: Snapshot, name: str) -> None:
-        facts = snapshot.manifest.tables[name]
-        key = f"{snapshot.key}/{facts.path}"
-        address = data.objects.address_of(key)
-        self.name, self.rows = name, facts.rows
-        self.tenant, self.snapshot = snapshot.manifest.tenant, snapshot.manifest.snapshot
-        self._address = address if "://" in address else f"file://{address}"
-        self._bytes = facts.bytes
-        with storage_errors(address), data.objects.open(key) as file:
-            self._footer = pq.read_metadata(file)
-        if self._footer.num_rows != facts.rows:
-            raise StorageError(f"{address} has {self._footer.num_rows:,} rows; the manifest says {facts.rows:,}.")
-        self.columns = file_columns(self._footer.schema.to_arrow_schema(), address)
-
-    def data_file(self, table: TableMetadata) -> DataFile:
-        """The file as an entry of an Iceberg table."""
-        ids = {column.name: column.id for column in self.columns}
-        plan = compute_statistics_plan(table.schema(), table.properties)
-        for name in self._without_statistics():
-            plan[ids[name]] = replace(plan[ids[name]], mode=MetricsMode(MetricModeTypes.NONE))
-        statistics = data_file_statistics_from_parquet_metadata(self._footer, plan, ids)
-        return DataFile.from_args(
-            content=DataFileContent.DATA,
-            file_path=self._address,
-            file_format=FileFormat.PARQUET,
-            partition=Record(self.tenant, self.snapshot),
-            file_size_in_bytes=self._bytes,
-            sort_order_id=None,
-            spec_id=table.default_spec_id,
-            equality_ids=None,
-            key_metadata=None,
-            **statistics.to_serialized_dict(),
-        )
-
-    def _without_statistics(self) -> Iterator[str]:
-        group = self._footer.row_group(0)
-        for number in range(self._footer.num_columns):
-            column: Any = group.column(number)
-            if not column.is_stats_set:
-                yield column.path_in_schema
+    Other columns of a whole library let no reader leave a file out. PyIceberg's own `add_files` would take the bounds of a column for those
+    of another one, whose name it has in the table.
+    """
+    manifest = snapshot.manifest
+    facts = manifest.tables[name]
+    address = snapshot.address_of(facts)
+    bounds = {SNAPSHOT_IDS["tenant"]: manifest.tenant.encode(), SNAPSHOT_IDS["snapshot"]: manifest.snapshot.encode()}
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=address if "://" in address else f"file://{address}",
+        file_format=FileFormat.PARQUET,
+        partition=Record(manifest.tenant, manifest.snapshot),
+        record_count=facts.rows,
+        file_size_in_bytes=facts.bytes,
+        value_counts=dict.fromkeys(bounds, facts.rows),
+        null_value_counts=dict.fromkeys(bounds, 0),
+        lower_bounds=bounds,
+        upper_bounds=bounds,
+        spec_id=PARTITIONS.spec_id,
+    )
 
 
 def _names(snapshot: Snapshot) -> list[str]:
     return [name for name in REGISTERED if name in snapshot.manifest.tables]
 
 
-def _is_there(table: Table, file: _StagedFile) -> bool:
-    """Whether a table has the snapshot of a file. An Iceberg table has no file without rows."""
-    return file.rows == 0 or _has_rows(
-        table, f"tenant = {literal(file.tenant)} and snapshot = {literal(file.snapshot)}"
+def _is_there(table: Table, snapshot: Snapshot, name: str) -> bool:
+    """Whether a table has the file of a snapshot. An Iceberg table has no file without rows."""
+    manifest = snapshot.manifest
+    return manifest.tables[name].rows == 0 or _has_rows(
+        table, f"tenant = {literal(manifest.tenant)} and snapshot = {literal(manifest.snapshot)}"
     )
 
 

@@ -34,13 +34,3 @@ def remove_report(data: DataFolder, snapshot: Snapshot) -> None:
     """Remove all files of a report."""
     for entry in list(data.objects.below(report_key(snapshot))):
         data.objects.delete(entry.key)
-
-
-def remove_orphaned_reports(data: DataFolder) -> None:
-    """Remove the reports of snapshots that are gone. The history of a tenant goes with its last snapshot."""
-    entries = list(data.objects.below(REPORTS))  # first: the snapshot of each of them is published by now
-    current = {key.replace("snapshots/", f"{REPORTS}/", 1) for key in data.snapshot_keys()}
-    histories = {f"{key.rpartition('/')[0]}/{HISTORY}" for key in current}
-    for entry in entries:
-        if entry.key not in histories and entry.key.rpartition("/")[0] not in current:
-            data.objects.delete(entry.key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Generic, TypeVar
@@ -26,6 +27,9 @@ class SnapshotResult(msgspec.Struct, kw_only=True):
         return f"{self.tenant}/{self.snapshot}"
 
 
+_OWNER = re.compile(r"tenant=[^/]+(/snapshot=\w+)?")
+"""The snapshot or the tenant that a result or a report belongs to."""
+
 R = TypeVar("R", bound=SnapshotResult)
 
 
@@ -33,7 +37,7 @@ class ResultFiles(Generic[R]):
     """The newest result of one kind for each snapshot, a JSON file each in `folder`."""
 
     def __init__(self, folder: str, result_type: type[R]) -> None:
-        self._folder = folder
+        self.folder = folder
         self._decoder = msgspec.json.Decoder(result_type)
 
     def save(self, data: DataFolder, result: R) -> None:
@@ -51,7 +55,7 @@ class ResultFiles(Generic[R]):
     def all(self, data: DataFolder, tenant: str) -> Iterator[R]:
         """Yields the last result of each snapshot of a tenant, in the order of the snapshots; without those that cannot be read."""
         for content in data.objects.read_all(
-            entry.key for entry in data.objects.below(f"{self._folder}/tenant={tenant}")
+            entry.key for entry in data.objects.below(f"{self.folder}/tenant={tenant}")
         ):
             if content is not None and (result := self._decoded(content)) is not None:
                 yield result
@@ -61,16 +65,18 @@ class ResultFiles(Generic[R]):
             return self._decoder.decode(content)
         return None
 
-    def remove_orphans(self, data: DataFolder) -> None:
-        """Remove the results of snapshots that are gone."""
-        entries = list(data.objects.below(self._folder))  # first: the snapshot of each of them is published by now
-        current = {self._key(key) for key in data.snapshot_keys()}
-        for entry in entries:
-            if entry.key not in current:
-                data.objects.delete(entry.key)
-
     def _key(self, key_of_snapshot: str) -> str:
-        return key_of_snapshot.replace("snapshots/", f"{self._folder}/", 1) + ".json"
+        return key_of_snapshot.replace("snapshots/", f"{self.folder}/", 1) + ".json"
+
+
+def remove_orphans(data: DataFolder, folder: str) -> None:
+    """Remove what belongs to snapshots that are gone, and what belongs to a tenant without any."""
+    entries = list(data.objects.below(folder))  # first: the snapshot of each of them is published by now
+    current = {name for key in data.snapshot_keys() for name in (key, key.rpartition("/")[0])}
+    for entry in entries:
+        owner = _OWNER.match(entry.key.removeprefix(f"{folder}/"))
+        if owner is not None and f"snapshots/{owner[0]}" not in current:
+            data.objects.delete(entry.key)
 
 
 class SnapshotVerification(SnapshotResult, kw_only=True):

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from itertools import islice
 from zoneinfo import ZoneInfo
 
@@ -24,14 +23,14 @@ from pipelines.settings.retention_and_notify import RetentionSettings
 from pipelines.state.store import Ticking
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import digest_of, storage_errors
-from pipelines.store.maintenance.reports import remove_orphaned_reports
-from pipelines.store.maintenance.results import DRILLS, VERIFICATIONS
+from pipelines.store.maintenance.reports import REPORTS
+from pipelines.store.maintenance.results import DRILLS, VERIFICATIONS, remove_orphans
 from pipelines.store.objects.objects import ObjectInfo
 from pipelines.store.snapshots.blobs import referenced_blobs
-from pipelines.store.snapshots.capture_copies import copied_captures, remove_leftovers
+from pipelines.store.snapshots.capture_copies import newest_copies
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.leases import REMOVAL, removal
-from pipelines.store.snapshots.manifest import MANIFEST, SNAPSHOT_FORMAT
+from pipelines.store.snapshots.manifest import SNAPSHOT_FORMAT
 from pipelines.store.snapshots.snapshots import BLOBS, DataFolder, Snapshot, busy_error, standing_for_library
 
 _BLOB = re.compile(rf"{BLOBS}/([0-9a-f]{{2}})/(\1[0-9a-f]{{62}}|\.\1[0-9a-f]{{62}}\.[0-9.]+)")
@@ -238,16 +237,13 @@ def _bytes(snapshot: Snapshot) -> int:
 def _remove(data: DataFolder, tenants: Iterable[str], superfluous: Sequence[Snapshot]) -> None:
     """Hide the snapshots, rebuild the catalogue, then delete them, together with the leftovers of a killed removal."""
     for snapshot in superfluous:
-        data.objects.hide(snapshot.key, MANIFEST)
+        data.objects.hide(snapshot.key)
     if superfluous:
         rebuild_catalogue(data)
     for tenant in tenants:
         data.objects.clear(f"snapshots/tenant={tenant}")
-        if data.is_shared:
-            remove_leftovers(data.objects, tenant, partial(data.is_published, tenant))
-    VERIFICATIONS.remove_orphans(data)
-    remove_orphaned_reports(data)
-    DRILLS.remove_orphans(data)
+    for folder in (VERIFICATIONS.folder, DRILLS.folder, REPORTS):
+        remove_orphans(data, folder)
 
 
 def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResult) -> None:
@@ -267,7 +263,7 @@ def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResu
         return
     unfinished = [str(path.parent) for path in sorted(data.work_path.glob(f"*/*/{Capture.FACTS}"))]
     if data.is_shared:
-        unfinished += [data.objects.address_of(copied.key) for copied in copied_captures(data.objects)]
+        unfinished += map(data.objects.address_of, newest_copies(data).values())
     if unfinished:
         pruning.notes.append(
             f"No blobs were removed: {unfinished[0]} is an unfinished backup, which may need any of them. They are checked again "

@@ -6,7 +6,7 @@ A snapshot never changes, so the result is stored beside the snapshots, in `<dat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from io import BufferedReader
@@ -20,11 +20,11 @@ from pipelines.records.tables.registry import table_of
 from pipelines.store.durable import digest_of
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.maintenance.results import VERIFICATIONS, SnapshotVerification
-from pipelines.store.objects.objects import Objects
+from pipelines.store.objects.objects import MANIFEST, Objects
 from pipelines.store.parquet import open_table
 from pipelines.store.snapshots.blobs import referenced_blobs
 from pipelines.store.snapshots.facts import TableFacts
-from pipelines.store.snapshots.manifest import MANIFEST, Manifest, is_unchanged
+from pipelines.store.snapshots.manifest import Manifest, is_unchanged
 from pipelines.store.snapshots.snapshots import (
     DamagedSnapshot,
     DataFolder,
@@ -33,7 +33,6 @@ from pipelines.store.snapshots.snapshots import (
     blob_key,
     name_of,
     newest_complete,
-    read_snapshots,
 )
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -102,14 +101,14 @@ def keys_to_verify(data: DataFolder, name: str | None) -> list[str]:
 
     With the newest ones come all snapshots with an unreadable manifest: any of them might be the newest.
     """
-    keys = _keys(data)
-    named = [key for key in keys if name in (name_of(key), name_of(key).partition("/")[2])]
-    if named:
+    snapshots, damaged = data.examine_snapshots()
+    names = {snapshot.name: snapshot.key for snapshot in snapshots} | {entry.name: entry.key for entry in damaged}
+    if named := [key for full, key in names.items() if name in (full, full.partition("/")[2])]:
         return named
-    tenants = _tenants(keys)
-    if name is not None and name not in tenants:
+    newest = _newest(snapshots, damaged)
+    if name is not None and name not in newest:
         data.find_snapshot(name)  # raises with the names of the snapshots
-    chosen = [key for tenant in tenants if name in (None, tenant) for key in _newest(data, keys, tenant)]
+    chosen = [key for tenant, keys in newest.items() if name in (None, tenant) for key in keys]
     if not chosen:
         raise ConfigurationError(
             f"There is no complete snapshot in {data.objects.address}{f' of {name}' if name else ''}, so there is nothing to verify. Run "
@@ -120,14 +119,7 @@ def keys_to_verify(data: DataFolder, name: str | None) -> list[str]:
 
 def tenants_without_complete(data: DataFolder) -> list[str]:
     """Tenants with snapshots, none of them complete."""
-    keys = _keys(data)
-    return [tenant for tenant in _tenants(keys) if not _newest(data, keys, tenant)]
-
-
-def _keys(data: DataFolder) -> list[str]:
-    """The keys of all snapshots, without those that are half published or half removed."""
-    unfinished = data.objects.unfinished("snapshots")
-    return [key for key in data.snapshot_keys() if key not in unfinished]
+    return [tenant for tenant, keys in _newest(*data.examine_snapshots()).items() if not keys]
 
 
 def tenant_of(key: str) -> str:
@@ -135,17 +127,15 @@ def tenant_of(key: str) -> str:
     return name_of(key).partition("/")[0]
 
 
-def _tenants(keys: Iterable[str]) -> list[str]:
-    return sorted({tenant_of(key) for key in keys})
-
-
-def _newest(data: DataFolder, keys: Iterable[str], tenant: str) -> list[str]:
-    """The newest complete snapshot of a tenant, and the unreadable ones: those without a manifest, too."""
-    of_tenant = [key for key in keys if tenant_of(key) == tenant]
-    examined = {snapshot.key: snapshot for snapshot in read_snapshots(data.objects, of_tenant)}
-    unreadable = [key for key in of_tenant if isinstance(examined.get(key), DamagedSnapshot | None)]
-    newest = newest_complete(snapshot for snapshot in examined.values() if isinstance(snapshot, Snapshot))
-    return [*unreadable, *([newest.key] if newest else [])]
+def _newest(snapshots: Sequence[Snapshot], damaged: Sequence[DamagedSnapshot]) -> dict[str, list[str]]:
+    """Tenant → the keys of its damaged snapshots and of its newest complete one."""
+    newest: dict[str, list[str]] = {}
+    tenants = {snapshot.manifest.tenant for snapshot in snapshots} | {tenant_of(entry.key) for entry in damaged}
+    for tenant in sorted(tenants):
+        complete = newest_complete(snapshot for snapshot in snapshots if snapshot.manifest.tenant == tenant)
+        newest[tenant] = [entry.key for entry in damaged if tenant_of(entry.key) == tenant]
+        newest[tenant] += [complete.key] if complete else []
+    return newest
 
 
 def _manifest(objects: Objects, key: str, result: SnapshotVerification) -> Manifest | None:

@@ -74,7 +74,7 @@ class Bucket:
         self,
         store: ObjectStore,
         address: str,
-        owner: Callable[[str], claims.Owner],
+        owner: Callable[[str], str],
         *,
         once: ObjectStore | None = None,
         clock: Ticking = time,
@@ -214,19 +214,19 @@ class Bucket:
             self.lasting("delete", key, lambda: obstore.delete(self._store, key))
 
     def publish(self, folder: Path, key: str, files: Sequence[str]) -> None:
-        """Claim the key, upload, compare the listing, then upload the last file."""
+        """Claim the key, upload, compare the listing, then upload the manifest."""
         claims.publish(self, partial(self._owner, key), folder, key, files)
 
-    def hide(self, key: str, last: str) -> None:
-        """Claim the key and delete the last object."""
-        claims.hide(self, partial(self._owner, key), key, last)
+    def hide(self, key: str) -> None:
+        """Claim the key and delete the manifest."""
+        claims.hide(self, partial(self._owner, key), key)
 
     def clear(self, folder: str) -> None:
         """Remove this owner's unfinished work."""
         claims.clear(self, partial(self._owner, folder), folder)
 
     def unfinished(self, folder: str) -> set[str]:
-        """The keys that are claimed and lack their last object."""
+        """The keys that are claimed and lack their manifest."""
         return claims.unfinished(self, folder)
 
     def attach(self, database: duckdb.DuckDBPyConnection) -> None:
@@ -318,7 +318,7 @@ class _RangeReader(io.RawIOBase):
 
 def open_bucket(
     address: str,
-    owner: Callable[[str], claims.Owner],
+    owner: Callable[[str], str],
     environ: Mapping[str, str],
     *,
     retries: int = RETRIES,

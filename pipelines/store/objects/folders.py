@@ -140,8 +140,8 @@ class Folder:
             for above in (target.parent, target.parent.parent, self.path):  # the last two hold names that may be new
                 sync_folder(above)
 
-    def hide(self, key: str, last: str) -> None:  # noqa: ARG002  one rename hides everything
-        """Hide a folder by one rename, `last` included."""
+    def hide(self, key: str) -> None:
+        """One rename hides everything."""
         path = self.path_of(key)
         with _folder_errors(path):
             self._trash.mkdir(exist_ok=True)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import duckdb
 
 
+MANIFEST = "manifest.json"
+"""The object that completes those of a snapshot."""
+
+
 class ObjectInfo(NamedTuple):
     """One object of a listing."""
 
@@ -83,15 +87,15 @@ class Objects(Protocol):
         ...
 
     def publish(self, folder: Path, key: str, files: Sequence[str]) -> None:
-        """Turn `files` of a local folder into the objects below `key`, the last one last, and remove the local folder.
+        """Turn `files` of a local folder into the objects below `key`, the manifest last, and remove the local folder.
 
-        A reader that finds the last object finds all of them. After a kill, `clear` removes the rest, or the local folder is still there to
+        A reader that finds the manifest finds all of them. After a kill, `clear` removes the rest, or the local folder is still there to
         publish again.
         """
         ...
 
-    def hide(self, key: str, last: str) -> None:
-        """Withdraw a publication: readers no longer find the object `last` below `key`. `clear` removes the rest."""
+    def hide(self, key: str) -> None:
+        """Withdraw a publication: readers no longer find its manifest. `clear` removes the rest."""
         ...
 
     def clear(self, folder: str) -> None:

@@ -1,15 +1,15 @@
 """Copies of unfinished captures in the bucket, from which another machine continues a backup whose worker is gone (I9).
 
 There are copies only where several machines share the state, because only there may another machine continue. Each run copies to a folder
-of its own, `captures/tenant=<tenant>/<snapshot>/<fence number of its lease>/`, at least once a minute and at its end:
+of its own, `captures/tenant=<tenant>/snapshot=<snapshot>/<fence number of its lease>/`, at least once a minute and at its end:
 
 - `capture.json` and the finished tables as they are: tables about people are encrypted;
-- `writer` names the machine of the run. Its own capture is not older than the copy; that of any other machine is;
-- the page logs in segments of whole frames, `pages/<resource>/<first byte>-<first byte after it>`, sealed for people's records. A page
-  log only grows, so that a segment never changes.
+- the page logs in segments, `pages/<resource>/<first byte>`, sealed for people's records. A page log only grows, so that a segment never
+  changes, and whoever reads it cuts off a page whose end is missing.
 
 The copy of the highest fence number counts, once it has its facts. A run that loses its lease between the check and the upload therefore
-changes nothing of its successor. All functions need the tenant's lease.
+changes nothing of its successor. A local capture names the copy that it was made from, or that was made of it last, so that a machine knows
+whether another one has gone on since. All functions need the tenant's lease.
 """
 
 from __future__ import annotations
@@ -29,17 +29,12 @@ from pipelines.store.objects.objects import Objects
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import CaptureFacts
 from pipelines.store.snapshots.file_list import FILE_LIST
-from pipelines.store.snapshots.page_log import end_of_frames
+from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
 
 CAPTURES = "captures"
 
 COPY_SECONDS = 45.0
 """Seconds between the end of a copy and the next one: with the time that a copy takes, it is no older than a minute."""
-
-_WRITER = "writer"
-
-_MARK = "copied"
-"""An empty file in each local capture that has, or had, a copy."""
 
 MOST_SEGMENT_BYTES = 8 * 1024 * 1024
 """Bytes of a segment, so that each is one put."""
@@ -55,28 +50,17 @@ class CaptureCopy:
     """
 
     def __init__(
-        self,
-        objects: Objects,
-        path: Path,
-        key: str,
-        *,
-        machine: str,
-        fence: Callable[[], int],
-        seconds: float = COPY_SECONDS,
+        self, objects: Objects, path: Path, key: str, *, fence: Callable[[], int], seconds: float = COPY_SECONDS
     ) -> None:
         self._objects = objects
         self._path = path
         self._captures = key
-        self._key = ""
-        self._machine = machine
         self._fence = fence
         self._seconds = seconds
         self._copied: dict[str, tuple[int, int]] = {}
-        """Name of a file → its size and time of change, or hash, when it was copied."""
+        """Key → size and time of change of the file, or size and hash of the content, when it was copied."""
         self._ends: dict[str, int] = {}
-        """Resource → bytes of its page log that the copy has."""
-        self._is_alone = False
-        """Whether the copies of earlier runs are removed."""
+        """Folder of the segments of a page log → bytes of the log that the copy has."""
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="copy of the capture", daemon=True)
@@ -84,26 +68,24 @@ class CaptureCopy:
 
     def copy(self) -> None:
         """Copy what is new. Raises the errors of the store, and those of a lost lease."""
-        with self._lock:
-            self._key = f"{self._captures}/{self._fence():015}"
-            try:
-                content = (self._path / Capture.FACTS).read_bytes()
-            except FileNotFoundError:
-                return  # published meanwhile
+        with self._lock, suppress(FileNotFoundError):  # a step has just ended; the next copy has all of it
+            key = f"{self._captures}/{self._fence():015}"
+            content = (self._path / Capture.FACTS).read_bytes()
             facts = _CAPTURE_FACTS_DECODER.decode(content)
             if not self._copied:
-                (self._path / _MARK).touch()
-            self._copy_content(_WRITER, self._machine.encode())
+                (self._path / Capture.COPY).write_text(key)
             for path in sorted(self._path.glob("pages/*")):
-                self._copy_log(path)
+                self._copy_log(f"{key}/pages/{path.name}", path)
             for table in facts.tables.values():
-                self._copy_file(table.path)
-            self._copy_list_of_files()
-            self._copy_content(Capture.FACTS, content)  # after the tables that it names
-            for name in self._ends.keys() & facts.resources.keys():  # after the table that has its records
-                _delete_below(self._objects, f"{self._key}/pages/{name}")
-                del self._ends[name]
-            self._remove_earlier()
+                self._copy_file(f"{key}/{table.path}", self._path / table.path)
+            files = self._path / FILE_LIST
+            if files.exists() and files.stat().st_size <= MOST_FILE_LIST_BYTES:
+                with suppress(sqlite3.Error), closing(sqlite3.connect(files)) as database:
+                    self._copy_content(f"{key}/{FILE_LIST}", database.serialize())
+            self._copy_content(f"{key}/{Capture.FACTS}", content)  # after the tables that it names
+            for name in facts.resources:  # after the table that has its records
+                if self._ends.pop(f"{key}/pages/{name}", 0):
+                    _delete_below(self._objects, f"{key}/pages/{name}")
 
     def stop(self) -> None:
         """End the thread: whoever publishes the capture removes its folder."""
@@ -117,7 +99,7 @@ class CaptureCopy:
             self.copy()
 
     def remove(self) -> None:
-        """End the thread, and remove the copy: the capture was published."""
+        """End the thread, and remove the copies: the capture was published."""
         self.stop()
         remove_copies(self._objects, self._captures)
 
@@ -128,142 +110,78 @@ class CaptureCopy:
             if self._ended.wait(self._seconds):
                 return
 
-    def _remove_earlier(self) -> None:
-        """Remove the copies of earlier runs, which this one has replaced."""
-        if not self._is_alone:
-            for key in _copies_of(self._objects, self._captures):
-                if key < self._key:
-                    _remove_copy(self._objects, key)
-            self._is_alone = True
-
-    def _copy_log(self, path: Path) -> None:
-        """Copy the whole frames of a page log that the copy lacks."""
-        name, begin = path.name, self._ends.get(path.name, 0)
-        with suppress(FileNotFoundError), path.open("rb") as file:
-            end = end_of_frames(file, begin)
-            if end < begin:  # the log began anew
-                _delete_below(self._objects, f"{self._key}/pages/{name}")
-                begin, end = 0, end_of_frames(file, 0)
-            while begin < end:
-                file.seek(begin)
-                content = file.read(min(MOST_SEGMENT_BYTES, end - begin))
-                self._objects.replace(f"{self._key}/pages/{name}/{begin:015}-{begin + len(content):015}", content)
+    def _copy_log(self, key: str, path: Path) -> None:
+        begin, size = self._ends.get(key, 0), path.stat().st_size
+        if size < begin:  # the log began anew
+            _delete_below(self._objects, key)
+            begin = 0
+        with path.open("rb") as file:
+            file.seek(begin)
+            while content := file.read(min(MOST_SEGMENT_BYTES, size - begin)):
+                self._objects.replace(f"{key}/{begin:015}", content)
                 begin += len(content)
-                self._ends[name] = begin
+                self._ends[key] = begin
 
-    def _copy_file(self, name: str) -> None:
-        path = self._path / name
-        with suppress(FileNotFoundError):
-            status = path.stat()
-            seen = (status.st_size, status.st_mtime_ns)
-            if self._copied.get(name) != seen:
-                self._objects.replace_file(f"{self._key}/{name}", path)
-                self._copied[name] = seen
+    def _copy_file(self, key: str, path: Path) -> None:
+        status = path.stat()
+        state = (status.st_size, status.st_mtime_ns)
+        if self._copied.get(key) != state:
+            self._objects.replace_file(key, path)
+            self._copied[key] = state
 
-    def _copy_list_of_files(self) -> None:
-        path = self._path / FILE_LIST
-        if not path.exists() or path.stat().st_size > MOST_FILE_LIST_BYTES:
-            return
-        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:
-            self._copy_content(FILE_LIST, database.serialize())
-
-    def _copy_content(self, name: str, content: bytes) -> None:
-        seen = (len(content), hash(content))
-        if self._copied.get(name) != seen:
-            self._objects.replace(f"{self._key}/{name}", content)
-            self._copied[name] = seen
+    def _copy_content(self, key: str, content: bytes) -> None:
+        state = (len(content), hash(content))
+        if self._copied.get(key) != state:
+            self._objects.replace(key, content)
+            self._copied[key] = state
 
 
-def is_marked(capture: Path) -> bool:
-    """Whether a local capture has, or had, a copy. One without was begun before several machines shared the state."""
-    return (capture / _MARK).exists()
-
-
-class CopiedCapture(msgspec.Struct):
-    """The newest copy of an unfinished capture: the key of its folder, the facts in it, and the machine that wrote it."""
-
-    key: str
-    facts: CaptureFacts
-    writer: str
-
-
-def copy_key(facts: CaptureFacts) -> str:
+def copies_key(tenant: str, snapshot: str) -> str:
     """The folder of the copies of a capture."""
-    return f"{CAPTURES}/tenant={facts.tenant}/{facts.snapshot}"
+    return snapshot_key(tenant, snapshot).replace("snapshots/", f"{CAPTURES}/", 1)
 
 
-def copied_captures(objects: Objects, tenant: str | None = None) -> list[CopiedCapture]:
-    """The newest copy of each capture of one tenant, or of all, oldest capture first. What cannot be read is left out."""
-    tenants = objects.folders(CAPTURES) if tenant is None else [f"tenant={tenant}"]
-    captures = [f"{CAPTURES}/{name}/{folder}" for name in tenants for folder in objects.folders(f"{CAPTURES}/{name}")]
-    keys = [key for capture in captures for key in _copies_of(objects, capture)]
-    contents = [*objects.read_all(f"{key}/{name}" for key in keys for name in (Capture.FACTS, _WRITER))]
-    newest = dict[str, CopiedCapture]()
-    for key, facts, writer in zip(keys, contents[::2], contents[1::2], strict=True):
-        with suppress(msgspec.MsgspecError, UnicodeDecodeError):
-            if facts is not None:
-                decoded = _CAPTURE_FACTS_DECODER.decode(facts)
-                newest[key.rpartition("/")[0]] = CopiedCapture(key, decoded, (writer or b"").decode())
-    return sorted(newest.values(), key=lambda copied: copied.facts.snapshot)
+def newest_copies(data: DataFolder, folder: str = CAPTURES) -> dict[str, str]:
+    """The folder of each capture's copies → the folder of the newest one with facts. Published captures are left out."""
+    copies = (entry.key.rpartition("/") for entry in data.objects.below(folder))
+    newest = {copy.rpartition("/")[0]: copy for copy, _, name in copies if name == Capture.FACTS}
+    return {
+        capture: copy
+        for capture, copy in newest.items()
+        if not data.is_published(capture.replace(f"{CAPTURES}/", "snapshots/", 1))
+    }
 
 
-def remove_leftovers(objects: Objects, tenant: str, is_published: Callable[[str], bool]) -> None:
-    """Remove what killed processes left of copies: those of snapshots that were published, and those without facts."""
-    for snapshot in objects.folders(f"{CAPTURES}/tenant={tenant}"):
-        capture = f"{CAPTURES}/tenant={tenant}/{snapshot}"
-        if is_published(snapshot):
-            remove_copies(objects, capture)
-        for key in _copies_of(objects, capture):
-            if objects.size(f"{key}/{Capture.FACTS}") is None:
-                _remove_copy(objects, key)
-
-
-def fetch_copy(objects: Objects, copied: CopiedCapture, folder: Path) -> None:
-    """Make the folder of a capture from its copy, whole or not at all."""
-    prefix = f"{copied.key}/"
+def fetch_copy(objects: Objects, key: str, folder: Path) -> None:
+    """Make the folder of a capture from a copy, whole or not at all."""
     with storage_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(folder.with_name(f".{folder.name}")) as partly:
-        for entry in objects.below(copied.key):  # segments in the order of their bytes
-            parts = entry.key.removeprefix(prefix).split("/")
-            is_segment = parts[0] == "pages"
-            target = partly.joinpath(*(parts[:-1] if is_segment else parts))
-            if parts == [_WRITER] or (is_segment and int(parts[-1].partition("-")[0]) != _size(target)):
-                continue  # the segments before this one are being removed, or were
+        for entry in objects.below(key):  # segments in the order of their bytes
+            target, begin = partly / entry.key.removeprefix(f"{key}/"), 0
+            if target.parent.parent == partly / "pages":
+                target, begin = target.parent, int(target.name)
             with storage_errors(target), objects.open(entry.key) as content:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("ab") as file:
-                    shutil.copyfileobj(content, file)
+                    if file.tell() == begin:  # else the segments before this one are being removed, or were
+                        shutil.copyfileobj(content, file)
         with storage_errors(folder):
             (partly / "raw").mkdir(exist_ok=True)
-            (partly / _MARK).touch()
+            (partly / Capture.COPY).write_text(key)
             partly.rename(folder)
 
 
-def remove_copies(objects: Objects, capture: str) -> None:
-    """Remove the copies below the folder of a capture, the newest last: none that is out of date becomes the newest."""
-    for key in _copies_of(objects, capture):
-        _remove_copy(objects, key)
-
-
-def _copies_of(objects: Objects, capture: str) -> list[str]:
-    """The folders of the copies of a capture, oldest first."""
-    return [f"{capture}/{fence}" for fence in objects.folders(capture)]
-
-
-def _remove_copy(objects: Objects, key: str) -> None:
-    """Remove a copy, its facts first: without them it is none."""
-    objects.delete(f"{key}/{Capture.FACTS}")
-    _delete_below(objects, key)
+def remove_copies(objects: Objects, key: str) -> None:
+    """Remove the copies below the folder of a capture. First their facts, the newest last: none that is out of date becomes the newest."""
+    entries = sorted(objects.below(key), key=lambda entry: not entry.key.endswith(f"/{Capture.FACTS}"))
+    for entry in entries:
+        objects.delete(entry.key)
 
 
 def _delete_below(objects: Objects, key: str) -> None:
     for entry in list(objects.below(key)):
         objects.delete(entry.key)
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 _CAPTURE_FACTS_DECODER = msgspec.json.Decoder(CaptureFacts)

@@ -38,7 +38,6 @@ from pipelines.store.snapshots.facts import (
 )
 from pipelines.version import VERSION
 
-MANIFEST = "manifest.json"
 NEW = "NEW:"
 """How a note begins that no snapshot before has."""
 

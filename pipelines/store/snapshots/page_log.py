@@ -71,17 +71,6 @@ class PageLog:
             self._file.close()
 
 
-def end_of_frames(file: BinaryIO, begin: int) -> int:
-    """The byte after the last whole frame of a page log, which begins at `begin` or before; 0 for a log that ends before `begin`."""
-    size = file.seek(0, os.SEEK_END)
-    if size < begin:
-        return 0
-    end = begin
-    while (frame := _read(file, end, size)) is not None:
-        end += _HEADER.size + len(frame[0]) + len(frame[1])
-    return end
-
-
 def _read(file: BinaryIO, at: int, size: int) -> tuple[bytes, bytes] | None:
     """Returns the frame at an offset; None where there is no complete one."""
     file.seek(at)

@@ -12,9 +12,10 @@ from pipelines.errors import AccessDeniedError, BookferryError, StopError, Stora
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED
 from pipelines.store.durable import sha256_of, storage_errors, write_atomically
+from pipelines.store.objects.objects import MANIFEST
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import CaptureFacts
-from pipelines.store.snapshots.manifest import MANIFEST, compose_manifest, encode_manifest
+from pipelines.store.snapshots.manifest import compose_manifest, encode_manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, as_snapshot, snapshot_key
 
 PARALLEL_CHECKSUMS = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -23,14 +23,9 @@ from pipelines.state.store import State
 from pipelines.store.durable import damage_of_size, storage_error, storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
-from pipelines.store.objects.objects import Objects
+from pipelines.store.objects.objects import MANIFEST, Objects
 from pipelines.store.snapshots.facts import CaptureFacts, TableFacts
-from pipelines.store.snapshots.manifest import (
-    MANIFEST,
-    SNAPSHOT_FORMAT,
-    Manifest,
-    decode_manifest,
-)
+from pipelines.store.snapshots.manifest import SNAPSHOT_FORMAT, Manifest, decode_manifest
 
 if TYPE_CHECKING:
     import duckdb
@@ -132,7 +127,6 @@ class DataFolder:
 
     `path` is the local folder for everything that only runs need. `objects` are the snapshots and stored files: in the same folder, or in a
     bucket. `keys` encrypt and decrypt personal data. `state` is what runs share: in a file of the folder unless another one is given.
-    `machine` names this work folder among those of other machines.
     """
 
     def __init__(
@@ -141,14 +135,12 @@ class DataFolder:
         keys: PersonalKeys | None = None,
         objects: Objects | None = None,
         state: State | None = None,
-        machine: Callable[[], str] = lambda: "",
     ) -> None:
         self.path = path
         self.keys = keys or PersonalKeys()
         self.objects = objects or Folder(path)
         self.work_path = path / "work"
         self.state = state or LocalState(path / "state.db")
-        self.machine = machine
         self.catalogue_path = path / "library.duckdb"
 
     def prepare(self) -> None:
@@ -249,9 +241,9 @@ class DataFolder:
             if manifest.snapshot < facts.snapshot and (manifest.base_url, manifest.api) == library
         ]
 
-    def is_published(self, tenant: str, snapshot: str) -> bool:
-        """Whether a snapshot has a manifest."""
-        return self.objects.size(f"{snapshot_key(tenant, snapshot)}/{MANIFEST}") is not None
+    def is_published(self, key: str) -> bool:
+        """Whether the folder of a snapshot has a manifest."""
+        return self.objects.size(f"{key}/{MANIFEST}") is not None
 
     def tenants(self) -> list[str]:
         """The tenants with snapshots, damaged ones included."""
@@ -273,8 +265,8 @@ class DataFolder:
         return self._readable_snapshots(tenant, None)
 
     def examine_snapshots(self, tenant: str | None = None) -> tuple[list[Snapshot], list[DamagedSnapshot]]:
-        """The published snapshots of one tenant or of all, oldest first, and those whose manifest cannot be used."""
-        examined = read_snapshots(self.objects, self.snapshot_keys(tenant))
+        """The published snapshots of one tenant or of all, oldest first, and those whose manifest is lost or cannot be used."""
+        examined = _read_snapshots(self.objects, self.snapshot_keys(tenant))
         snapshots = [snapshot for snapshot in examined if isinstance(snapshot, Snapshot)]
         damaged = [snapshot for snapshot in examined if isinstance(snapshot, DamagedSnapshot)]
         return sorted(snapshots, key=lambda snapshot: (snapshot.manifest.snapshot, snapshot.manifest.tenant)), damaged
@@ -374,14 +366,20 @@ def snapshot_id(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime(SNAPSHOT_FORMAT)
 
 
-def read_snapshots(objects: Objects, keys: Sequence[str]) -> list[Snapshot | DamagedSnapshot]:
-    """The snapshots in these folders, without those that have no manifest. A store that cannot be reached is no damage."""
+def _read_snapshots(objects: Objects, keys: Sequence[str]) -> list[Snapshot | DamagedSnapshot]:
+    """The snapshots in these folders, without those that are being published or removed. A store that cannot be reached is no damage."""
 
-    def read(key: str) -> Snapshot | DamagedSnapshot | None:
+    def read(key: str, *, is_again: bool = False) -> Snapshot | DamagedSnapshot | None:
+        address = f"{key}/{MANIFEST}"
         try:
-            return as_snapshot(objects, key, objects.read(f"{key}/{MANIFEST}"))
+            return as_snapshot(objects, key, objects.read(address))
         except FileNotFoundError:
-            return None  # removed meanwhile, or not yet published
+            if key in objects.unfinished("snapshots") or next(objects.below(key), None) is None:
+                return None
+            if not is_again:  # published meanwhile, perhaps
+                return read(key, is_again=True)
+            lost = f"{objects.address_of(address)} is missing. Put it back from a copy, or move that snapshot's folder away."
+            return DamagedSnapshot(key, StorageError(lost))
         except (StorageError, ConfigurationError) as error:
             return DamagedSnapshot(key, error)
 

@@ -9,22 +9,14 @@ import shutil
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.store.durable import storage_errors
-from pipelines.store.snapshots.capture_copies import (
-    copied_captures,
-    copy_key,
-    fetch_copy,
-    is_marked,
-    remove_copies,
-    remove_leftovers,
-)
+from pipelines.store.snapshots.capture_copies import CAPTURES, copies_key, fetch_copy, newest_copies, remove_copies
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import CaptureFacts
-from pipelines.store.snapshots.snapshots import DataFolder
+from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
 from pipelines.version import VERSION
 
 
@@ -52,7 +44,7 @@ def begin_capture(
     data.objects.clear(f"snapshots/tenant={tenant}")
     for path, unfinished in _unfinished(data, tenant):
         if unfinished is None or unfinished.facts.wanted == facts.wanted or path.name == run:
-            _give_up(data, path, unfinished)
+            _give_up(data, path)
     return Capture.create(_path(data, tenant, run), facts, data.keys.to_write())
 
 
@@ -74,7 +66,7 @@ def resume_capture(
     resumable, current = None, (sorted(resources), base_url, api, VERSION, data.keys.to_write())
     for path, unfinished in _unfinished(data, tenant):
         if unfinished is None or datetime.fromisoformat(unfinished.facts.started_at) <= oldest:
-            _give_up(data, path, unfinished)
+            _give_up(data, path)
             continue
         facts = unfinished.facts
         if (facts.wanted, facts.base_url, facts.api, facts.tool, unfinished.key) == current and unfinished.is_begun:
@@ -89,20 +81,23 @@ def resume_capture(
 def _fetch_copies(data: DataFolder, tenant: str) -> None:
     """Make the local captures those of the copies: another machine may have begun, continued, published or given up one.
 
-    What this machine wrote last stays as it is, and so does what it began before the state was shared. Another local capture without a copy
-    goes: its snapshot was published or given up elsewhere, or it is less than a minute old.
+    A capture that no other machine has continued stays as it is, and so does what this one began before the state was shared. Another one
+    without a copy goes: its snapshot was published or given up elsewhere, or it is less than a minute old.
     """
-    is_published = partial(data.is_published, tenant)
-    remove_leftovers(data.objects, tenant, is_published)
-    copies = {copied.facts.snapshot: copied for copied in copied_captures(data.objects, tenant)}
+    folder = f"{CAPTURES}/tenant={tenant}"
+    newest = newest_copies(data, folder)
+    for name in data.objects.folders(folder):
+        if f"{folder}/{name}" not in newest:  # published, or what a removal left that was killed
+            remove_copies(data.objects, f"{folder}/{name}")
     for path, local in _unfinished(data, tenant):
-        copied = copies.get(local.facts.snapshot) if local is not None else None
-        if copied is not None and copied.writer == data.machine():
-            del copies[copied.facts.snapshot]
-        elif copied is not None or local is None or is_marked(path) or is_published(local.facts.snapshot):
+        own, key = _copy_of(path), copies_key(tenant, local.facts.snapshot) if local is not None else ""
+        is_kept = own >= newest[key] if key in newest else not own
+        if local is not None and is_kept and not data.is_published(snapshot_key(tenant, local.facts.snapshot)):
+            newest.pop(key, None)
+        else:
             _remove(path)
-    for copied in copies.values():
-        fetch_copy(data.objects, copied, _path(data, tenant, f"copy-{copied.facts.snapshot}"))
+    for key, copy in newest.items():
+        fetch_copy(data.objects, copy, _path(data, tenant, f"copy-{key.rpartition('=')[2]}"))
 
 
 def _unfinished(data: DataFolder, tenant: str) -> Iterator[tuple[Path, Capture | None]]:
@@ -118,10 +113,17 @@ def _path(data: DataFolder, tenant: str, run: str) -> Path:
     return data.work_path / f"tenant={tenant}" / run
 
 
-def _give_up(data: DataFolder, folder: Path, capture: Capture | None) -> None:
-    """Remove a capture, and its copy."""
-    if capture is not None and data.is_shared:
-        remove_copies(data.objects, copy_key(capture.facts))
+def _copy_of(folder: Path) -> str:
+    """The key of the copy that a local capture was made from, or that was made of it last; empty where there is none."""
+    with storage_errors(folder), suppress(FileNotFoundError):
+        return (folder / Capture.COPY).read_text()
+    return ""
+
+
+def _give_up(data: DataFolder, folder: Path) -> None:
+    """Remove a capture, and its copies."""
+    if data.is_shared and (copy := _copy_of(folder)):
+        remove_copies(data.objects, copy.rpartition("/")[0])
     _remove(folder)
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pipelines.errors import ConfigurationError
 from pipelines.store.maintenance.differences import ChangedRecord, Differences, ResourceDifferences, compare
-from pipelines.store.snapshots.manifest import MANIFEST, encode_manifest
+from pipelines.store.objects.objects import MANIFEST
+from pipelines.store.snapshots.manifest import encode_manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.store.snapshot_factory import STARTED_AT, make_snapshot
 

@@ -14,13 +14,14 @@ import pytest
 
 from pipelines.errors import ConfigurationError
 from pipelines.store.durable import sha256_of
-from pipelines.store.maintenance.results import VERIFICATIONS
+from pipelines.store.maintenance.results import VERIFICATIONS, remove_orphans
 from pipelines.store.maintenance.verification import (
     Part,
     keys_to_verify,
     verify,
 )
-from pipelines.store.snapshots.manifest import MANIFEST, encode_manifest
+from pipelines.store.objects.objects import MANIFEST
+from pipelines.store.snapshots.manifest import encode_manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, blob_key, snapshot_key
 from tests.store.snapshot_factory import SNAPSHOT_ID, STARTED_AT, make_snapshot, publication_payloads
 
@@ -177,7 +178,7 @@ def test_the_result_is_stored_until_the_snapshot_is_gone(data: DataFolder) -> No
     assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) == result
     assert problems(data, snapshot) == []
     shutil.rmtree(snapshot.path)
-    VERIFICATIONS.remove_orphans(data)
+    remove_orphans(data, VERIFICATIONS.folder)
     assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) is None
     VERIFICATIONS.save(data, result)
     assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) is None

@@ -17,7 +17,6 @@ from pipelines.doctor.findings import CheckStatus
 from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
 from pipelines.store.objects.bucket_files import BucketFiles
 from pipelines.store.objects.buckets import LONGEST_PAUSE, PART_BYTES, PATIENCE_SECONDS, Bucket, open_bucket
-from pipelines.store.objects.claims import Owner
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, ScriptedServer
 from tests.store.s3 import S3, SECRET
@@ -44,7 +43,7 @@ def opened(
     for name, value in S3(endpoint).environ.items():
         monkeypatch.setenv(name, value)
     environ = S3(endpoint).environ
-    return open_bucket(address, lambda _: Owner("me"), environ, retries=retries, clock=clock or ManualClock())
+    return open_bucket(address, lambda _: "me", environ, retries=retries, clock=clock or ManualClock())
 
 
 @pytest.mark.parametrize(
@@ -127,7 +126,7 @@ def test_azure_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variables of each service are named."""
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with pytest.raises(ConfigurationError, match="AZURE_STORAGE_ACCOUNT_NAME"):
-        open_bucket("az://library/nights", lambda _: Owner("me"), {})
+        open_bucket("az://library/nights", lambda _: "me", {})
 
 
 def test_an_empty_object_exists_for_duckdb() -> None:
@@ -242,7 +241,7 @@ class TestDoctor:
 
     def test_a_good_store(self, s3: S3) -> None:
         """Nothing is left of the test."""
-        one = open_bucket(f"s3://{s3.bucket()}/x", lambda _: Owner("me"), s3.environ)
+        one = open_bucket(f"s3://{s3.bucket()}/x", lambda _: "me", s3.environ)
         assert trial_of(one).status is CheckStatus.OK
         assert list(one.below(TRIAL_FOLDER)) == []
 
@@ -254,7 +253,7 @@ class TestDoctor:
                 self.replace(key, content)
                 return True
 
-        found = trial_of(Replacing(MemoryStore(), "s3://like", lambda _: Owner("me")))
+        found = trial_of(Replacing(MemoryStore(), "s3://like", lambda _: "me"))
         assert (found.status, "If-None-Match" in found.message) == (CheckStatus.PROBLEM, True)
 
     def test_a_store_that_does_not_delete(self) -> None:
@@ -265,6 +264,5 @@ class TestDoctor:
                 pass
 
         assert (
-            "a deleted object is still there"
-            in trial_of(Keeping(MemoryStore(), "s3://locked", lambda _: Owner("me"))).message
+            "a deleted object is still there" in trial_of(Keeping(MemoryStore(), "s3://locked", lambda _: "me")).message
         )

@@ -10,9 +10,9 @@ from obstore.store import MemoryStore
 
 from pipelines.errors import StorageError
 from pipelines.store.objects.buckets import Bucket
-from pipelines.store.objects.claims import Owner
+from pipelines.store.objects.objects import MANIFEST
 
-KEY, LAST = "snapshots/tenant=old/snapshot=1", "manifest.json"
+KEY = "snapshots/tenant=old/snapshot=1"
 
 
 class Watched(Bucket):
@@ -23,10 +23,10 @@ class Watched(Bucket):
         self.lost_after = lost_after
         self.is_lost = False
 
-    def _held(self, _key: str) -> Owner:
+    def _held(self, _key: str) -> str:
         if self.is_lost:
             raise StorageError("lost")
-        return Owner("shared", 1)
+        return "shared"
 
     def put_file(self, key: str, path: Path) -> bool:
         """Put a file, after which the lease may be lost."""
@@ -48,7 +48,7 @@ class Watched(Bucket):
 @pytest.fixture
 def publish(tmp_path: Path) -> Callable[[Bucket], None]:
     """Publishes a folder with three files."""
-    files = ["one", "two", LAST]
+    files = ["one", "two", MANIFEST]
 
     def run(bucket: Bucket) -> None:
         folder = tmp_path / "folder"
@@ -69,8 +69,8 @@ def test_nothing_is_hidden_without_the_lease(publish: Callable[[Bucket], None]) 
     publish(bucket)
     bucket.lost_after = "replace"
     with pytest.raises(StorageError, match="lost"):
-        bucket.hide(KEY, LAST)
-    assert names(bucket) == [LAST, "one", "two"]
+        bucket.hide(KEY)
+    assert names(bucket) == [MANIFEST, "one", "two"]
 
 
 def test_a_removal_ends_with_the_lease(publish: Callable[[Bucket], None]) -> None:

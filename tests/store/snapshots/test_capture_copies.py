@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,30 +10,39 @@ import pytest
 from obstore.store import MemoryStore
 
 from pipelines.errors import StorageError
+from pipelines.state.local import LocalState
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.objects.buckets import Bucket
-from pipelines.store.objects.claims import Owner
+from pipelines.store.objects.objects import MANIFEST
 from pipelines.store.snapshots.capture_copies import (
     CAPTURES,
     CaptureCopy,
-    copied_captures,
-    copy_key,
+    copies_key,
     fetch_copy,
-    remove_leftovers,
+    newest_copies,
 )
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import CaptureFacts
 from pipelines.store.snapshots.file_list import FILE_LIST, FileList
+from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
+from pipelines.store.snapshots.unfinished import resume_capture
 from tests.store.snapshot_factory import STARTED_AT
 
 KEY = PersonalKey(bytes(32))
+COPIES = copies_key("old", "20261122T020000Z")
 NEVER = 10_000.0
 """Seconds between copies: a test says when."""
 
 
+class Shared(LocalState):
+    """A state that several machines share."""
+
+    is_own = False
+
+
 @pytest.fixture
 def bucket() -> Bucket:
-    return Bucket(MemoryStore(), "memory://here", lambda _: Owner("shared", 1))
+    return Bucket(MemoryStore(), "memory://here", lambda _: "shared")
 
 
 @pytest.fixture
@@ -53,7 +61,7 @@ def capture(tmp_path: Path) -> Capture:
 
 @contextmanager
 def copying(bucket: Bucket, capture: Capture, fence: Callable[[], int] = lambda: 1) -> Iterator[CaptureCopy]:
-    copy = CaptureCopy(bucket, capture.path, copy_key(capture.facts), machine="here", fence=fence, seconds=NEVER)
+    copy = CaptureCopy(bucket, capture.path, COPIES, fence=fence, seconds=NEVER)
     try:
         yield copy
     finally:
@@ -62,14 +70,13 @@ def copying(bucket: Bucket, capture: Capture, fence: Callable[[], int] = lambda:
 
 def fetched(bucket: Bucket, folder: Path) -> Capture:
     """The capture that another machine makes from the only copy."""
-    [copied] = copied_captures(bucket, "old")
-    assert (copied.writer, copied_captures(bucket)) == ("here", [copied])
-    fetch_copy(bucket, copied, folder)
+    [copy] = newest_copies(DataFolder(folder, objects=bucket)).values()
+    fetch_copy(bucket, copy, folder)
     return Capture.open(folder, PersonalKeys([KEY]))
 
 
 def segments(bucket: Bucket, capture: Capture) -> list[str]:
-    return [entry.key for entry in bucket.below(copy_key(capture.facts)) if "/pages/" in entry.key]
+    return [entry.key for entry in bucket.below(COPIES) if "/pages/" in entry.key]
 
 
 def pages(capture: Capture, resource: str) -> list[tuple[bytes, bytes]]:
@@ -78,7 +85,7 @@ def pages(capture: Capture, resource: str) -> list[tuple[bytes, bytes]]:
 
 
 def test_another_machine_gets_every_page_that_was_copied(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
-    """In segments of whole frames: one that is being written is left for the next copy."""
+    """In segments: a frame that is being written is cut off."""
     wanted = [(b"%d" % number, b"page %d" % number * 100) for number in range(7)]
     with copying(bucket, capture) as copy, capture.page_log("publications") as log:
         for mark, body in wanted[:3]:
@@ -94,13 +101,14 @@ def test_another_machine_gets_every_page_that_was_copied(bucket: Bucket, capture
         assert pages(fetched(bucket, tmp_path / "there"), "publications") == wanted
 
 
-def test_the_next_run_replaces_the_copy_of_one_that_died(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
+def test_the_copy_of_the_next_run_counts_rather_than_that_of_one_that_died(
+    bucket: Bucket, capture: Capture, tmp_path: Path
+) -> None:
     for number in range(3):
         with copying(bucket, capture, lambda fence=number: fence) as copy, capture.page_log("publications") as log:
             assert len([*log.replay()]) == number
             log.append(b"mark", b"%d" % number)
             copy.copy()
-    assert len({key.split("/")[3] for key in segments(bucket, capture)}) == 1
     assert [body for _mark, body in pages(fetched(bucket, tmp_path / "there"), "publications")] == [b"0", b"1", b"2"]
 
 
@@ -174,9 +182,6 @@ def test_what_a_run_uploads_after_the_loss_of_its_lease_changes_nothing(
     found = fetched(bucket, tmp_path / "third")
     assert [body for _mark, body in pages(found, "publications")] == [b"first", b"of the successor"]
     assert found.facts.announced == {"paging": "2026-12-31"}
-    with copying(bucket, found, lambda: 11) as third:
-        third.copy()
-    assert len({entry.key.split("/")[3] for entry in bucket.below(copy_key(capture.facts))}) == 1
 
 
 def test_segments_without_those_before_them_are_no_pages(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
@@ -189,14 +194,20 @@ def test_segments_without_those_before_them_are_no_pages(bucket: Bucket, capture
         assert pages(fetched(bucket, tmp_path / "there"), "publications") == []
 
 
-def test_what_killed_processes_left_of_copies_is_removed(bucket: Bucket, capture: Capture) -> None:
+def test_what_killed_processes_left_of_copies_is_removed(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
     """A copy of a snapshot that is published, and the rest of a copy whose removal was stopped; another one stays."""
+    data = DataFolder(tmp_path / "there", PersonalKeys([KEY]), bucket, Shared(tmp_path / "state.db"))
+
+    def resumed() -> Capture | None:
+        return resume_capture(data, "old", "run", ["tasks"], base_url=capture.facts.base_url, api="v3", now=STARTED_AT)
+
     with copying(bucket, capture) as copy:
         copy.copy()
-        bucket.put(f"{CAPTURES}/tenant=old/20261101T020000Z/000000000000001/writer", b"there")
-        before = [entry.key for entry in bucket.below(copy_key(capture.facts))]
-        remove_leftovers(bucket, "old", lambda snapshot: snapshot == "another")
-        assert [entry.key for entry in bucket.below(CAPTURES)] == before
-        remove_leftovers(bucket, "old", lambda snapshot: snapshot == capture.facts.snapshot)
-        assert [*bucket.below(CAPTURES)] == []
-        shutil.rmtree(capture.path)
+    bucket.put(f"{CAPTURES}/tenant=old/snapshot=20261101T020000Z/000000000000001/writer", b"there")
+    assert resumed() is None
+    assert [*newest_copies(data)] == [COPIES]
+    assert {entry.key.rpartition("/")[0] for entry in bucket.below(CAPTURES)} == {f"{COPIES}/{1:015}"}
+    bucket.put(f"{snapshot_key('old', capture.facts.snapshot)}/{MANIFEST}", b"{}")
+    assert resumed() is None
+    assert [*bucket.below(CAPTURES)] == []
+    assert [*data.work_path.glob("*/*")] == [], "what is published elsewhere is not there, either"

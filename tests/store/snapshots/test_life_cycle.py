@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import msgspec
 import pytest
 from obstore.store import MemoryStore
 
@@ -22,7 +21,7 @@ from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.maintenance.verification import keys_to_verify, verify, verify_named
 from pipelines.store.objects import claims
 from pipelines.store.objects.buckets import Bucket
-from pipelines.store.objects.claims import CLAIMS, Owner
+from pipelines.store.objects.claims import CLAIMS
 from pipelines.store.objects.objects import Objects
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.publishing import publish
@@ -130,8 +129,8 @@ class Killed(BaseException):
 class DyingStore:
     """A store that kills the process before the given call, and counts the calls."""
 
-    def __init__(self, bucket: Bucket, before: int = 0, owner: str = OWNER, fence: int = 0) -> None:
-        self.owner = Owner(owner, fence)
+    def __init__(self, bucket: Bucket, before: int = 0, owner: str = OWNER) -> None:
+        self.owner = owner
         self.bucket = bucket
         self.left = before
         self.calls = 0
@@ -164,7 +163,7 @@ class DyingStore:
 
 @pytest.fixture
 def bucket() -> Bucket:
-    return Bucket(MemoryStore(), "memory://here", lambda _: Owner(OWNER))
+    return Bucket(MemoryStore(), "memory://here", lambda _: OWNER)
 
 
 def assert_only_whole_ones(data: DataFolder, names: Iterator[str] | list[str]) -> None:
@@ -216,7 +215,7 @@ class TestKills:
             make_snapshot(DataFolder(tmp_path, objects=bucket), now=STARTED_AT + timedelta(days=day))
         before = {key: bucket.read(key) for key in all_keys(bucket)}
         for death in range(1, 200, 4):
-            bucket = Bucket(MemoryStore(), bucket.address, lambda _: Owner(OWNER))
+            bucket = Bucket(MemoryStore(), bucket.address, lambda _: OWNER)
             for key, content in before.items():
                 bucket.put(key, content)
             data = DataFolder(tmp_path, objects=bucket)
@@ -242,9 +241,7 @@ class TestTwoMachines:
     def test_an_upload_of_another_machine_is_left_alone(self, bucket: Bucket, tmp_path: Path) -> None:
         """An upload in progress is invisible, not damage, and not removed; nobody else writes into it."""
         here = DataFolder(tmp_path / "here", objects=bucket)
-        there = DataFolder(
-            tmp_path / "there", objects=Bucket(bucket._store, bucket.address, lambda _: Owner("another"))
-        )
+        there = DataFolder(tmp_path / "there", objects=Bucket(bucket._store, bucket.address, lambda _: "another"))
         mine, capture = finished_capture(here), finished_capture(there)
         with pytest.raises(Killed):
             publish(
@@ -262,37 +259,16 @@ class TestTwoMachines:
         assert new_capture(here, run="next").facts.snapshot != SNAPSHOT_ID
 
     def test_who_takes_a_lease_over_finishes_what_its_owner_began(self, bucket: Bucket, tmp_path: Path) -> None:
-        """Machines that share a state are one owner; the fence number says which of them has the lease."""
+        """Machines that share a state are one owner; the lease says which of them may work."""
         (tmp_path / "here").mkdir()
-        here = DataFolder(tmp_path / "here", objects=DyingStore(bucket, 0, "shared", 2))  # type: ignore[arg-type]
-        there = DataFolder(tmp_path / "there", objects=DyingStore(bucket, 8, "shared", 1))  # type: ignore[arg-type]
+        here = DataFolder(tmp_path / "here", objects=DyingStore(bucket, 0, "shared"))  # type: ignore[arg-type]
+        there = DataFolder(tmp_path / "there", objects=DyingStore(bucket, 8, "shared"))  # type: ignore[arg-type]
         mine, capture = finished_capture(here), finished_capture(there)
         with pytest.raises(Killed):
             publish(there, capture, STARTED_AT)
         published = publish(here, mine, STARTED_AT)
         assert verify(here, published.key, now=STARTED_AT).ok
         assert [entry for entry in all_keys(bucket) if entry.startswith(CLAIMS)] == []
-
-    def test_who_lost_the_lease_publishes_nothing_any_more(self, bucket: Bucket, tmp_path: Path) -> None:
-        """It was stopped in the middle of an upload, went on after another machine had begun the same, and ends before the manifest."""
-        here = DataFolder(tmp_path / "here", objects=bucket)
-        mine, key = finished_capture(here), snapshot_key("old", SNAPSHOT_ID)
-        files = [*(table.path for table in mine.facts.tables.values()), Capture.FACTS]
-
-        class TakenOver(DyingStore):
-            """Another machine takes the claim over during the upload."""
-
-            def put_file(self, name: str, path: Path) -> bool:
-                claim = claims.Claim("shared", Capture.FACTS, 2)
-                self.bucket.replace(f"{CLAIMS}/{key}", msgspec.json.encode(claim))
-                return self.bucket.put_file(name, path)
-
-        store: Any = TakenOver(bucket, 0, "shared", 1)
-        with pytest.raises(TenantBusyError, match="lost its lease"):
-            store.publish(mine.path, key, files)
-        assert bucket.size(f"{key}/{Capture.FACTS}") is None
-        with pytest.raises(TenantBusyError, match="lost its lease"):
-            DyingStore(bucket, 0, "shared", 1).publish(mine.path, key, files)
 
     def test_an_existing_object_is_not_replaced(self, bucket: Bucket, tmp_path: Path) -> None:
         """Whoever wrote it."""
@@ -310,7 +286,7 @@ class TestTwoMachines:
             def put_file(self, key: str, path: Path) -> bool:
                 return True if key.endswith("publications.parquet") else super().put_file(key, path)
 
-        data = DataFolder(tmp_path, objects=LosingBucket(bucket._store, bucket.address, lambda _: Owner(OWNER)))
+        data = DataFolder(tmp_path, objects=LosingBucket(bucket._store, bucket.address, lambda _: OWNER))
         with pytest.raises(StorageError, match="Nothing was published"):
             publish(data, finished_capture(data), STARTED_AT)
         assert data.snapshots() == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.store.snapshots.page_log import PageLog, end_of_frames
+from pipelines.store.snapshots.page_log import PageLog
 
 FRAMES = [(b"mark 1", b"body one"), (b"mark 2", b""), (b"mark 3", b"body three")]
 HEADER = 16
@@ -48,14 +48,3 @@ def test_a_frame_with_any_damaged_byte_is_none(path: Path) -> None:
     for place in range(sum(SIZES[:-1]), len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         assert frames(path) == FRAMES[:-1], place
-
-
-def test_the_end_of_the_frames(path: Path) -> None:
-    """Counted from any frame on; a log that has become shorter is read from its beginning."""
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        file.seek(0, 2)
-        file.write(b"page of a killed process")
-        file.flush()
-        assert [end_of_frames(file, begin) for begin in (0, SIZES[0], size)] == [size, size, size]
-        assert end_of_frames(file, size + 1000) == 0

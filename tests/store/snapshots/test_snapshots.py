@@ -16,8 +16,9 @@ import pytest
 
 from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError, TemporaryError
+from pipelines.store.objects.objects import MANIFEST
 from pipelines.store.snapshots.captures import Capture
-from pipelines.store.snapshots.manifest import FORMAT, MANIFEST
+from pipelines.store.snapshots.manifest import FORMAT
 from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.snapshots.unfinished import open_capture
@@ -206,14 +207,16 @@ class TestManifests:
         newest = make_snapshot(stored, now=STARTED_AT + timedelta(days=2))
         assert [one.name for one in stored.snapshots()] == [sound.name, newest.name]
 
-    @pytest.mark.parametrize("damage", ["folder", "unreadable"])
+    @pytest.mark.parametrize("damage", ["folder", "unreadable", "lost"])
     def test_a_manifest_that_is_no_readable_file(
         self, data: DataFolder, damage: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The file system's own refusal concerns one snapshot, too."""
+        """The file system's own refusal concerns one snapshot, too, and so does a file that is not there."""
         damaged, sound = make_snapshot(data), make_snapshot(data, now=STARTED_AT + timedelta(days=1))
         manifest = damaged.path / MANIFEST
-        if damage == "folder":
+        if damage == "lost":
+            manifest.unlink()
+        elif damage == "folder":
             manifest.unlink()
             manifest.mkdir()
         else:  # root may read everything
