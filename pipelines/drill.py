@@ -133,7 +133,7 @@ def _plan_problems(facts: PlanFacts, quarantined: Mapping[tuple[str, str], int])
         why = _NOT_PUT_BACK.get(reason) or REASONS[reason].problem
         yield f"{records_in_words(resource, count)} cannot be put back: {why}"
     if facts.unfit:
-        yield f"{counted(facts.unfit, 'record')} without an id that is a whole number cannot be put back."
+        yield f"{counted(facts.unfit, 'record')} without an id cannot be put back."
     if count := facts.count(Action.CONFLICT):
         yield f"{counted(count, 'conflict')}: a record of the snapshot is not clearly one of those that were put back."
     if facts.files.missing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import date
+from urllib.parse import quote
 
 RESOURCES = ("publications", "users", "hard_copies", "locations", "collections", "authorities", "tasks")
 """Every resource that can be listed, in the order in which backups read them."""
@@ -74,6 +75,11 @@ def nested_remedy(addresses: Collection[str], table: str = "its table") -> str:
     """How the lists at these addresses that `nested` can name are read; empty if it can name none of them."""
     names = ", ".join(f'"{name}"' for name in NESTED if nested_address(name) in addresses)
     return f"To read {names}, write nested = [{names}] in {table}." if names else ""
+
+
+def record_path(resource: str, record_id: object) -> str:
+    """The path of a record: below the list of its resource."""
+    return f"{LIST_PATHS[resource]}/{quote(str(record_id), safe='')}"
 
 
 def noun(resource: str) -> str:

@@ -30,6 +30,10 @@ class Shape(Protocol):
     def answer(self) -> str:
         """What a create and a change answer: ``record`` or ``id``."""
 
+    @property
+    def ids(self) -> str:
+        """What stands before the number in an id."""
+
     def sent(self, action: str, payload: Mapping[str, Any], dropped: str) -> dict[str, Any]:
         """Returns a valid payload as the sandbox has it."""
 
@@ -117,7 +121,7 @@ class Call:
     @property
     def number(self) -> int:
         """The ``{id}`` of the path as a number, 0 if no record can have it."""
-        text = self.path["id"]
+        text = self.path["id"].removeprefix(self.shape.ids if self.shape else "")
         return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 0
 
     @property

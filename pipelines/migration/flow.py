@@ -59,6 +59,7 @@ from pipelines.migration.verify.contents import Contents
 from pipelines.migration.verify.evidence import check_free, write_evidence
 from pipelines.migration.verify.run import verify
 from pipelines.migration.verify.verdict import MigrationVerification
+from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 from pipelines.service.probe import Probe
@@ -226,7 +227,7 @@ class Migration(MigrationSession):
             with self._compared(plan, journal, client, run, resources, ids.merged_before) as comparison:
                 check_fresh(comparison, journal, self._description_now(plan, client))
 
-    def _appeared(self, plan: Plan, client: LibraryClient, journal: Journal) -> set[int]:
+    def _appeared(self, plan: Plan, client: LibraryClient, journal: Journal) -> set[RecordId]:
         """The authorities of the source that the plan creates and the target has by now: a service may make some of authors."""
         run = f"appeared-{self.clock.now():%Y%m%dT%H%M%S}"
         with self._compared(plan, journal, client, run, [AUTHORITIES]) as comparison:

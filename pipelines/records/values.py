@@ -69,6 +69,35 @@ def record_ids(payloads: Iterable[msgspec.Raw | bytes]) -> list[int | None]:
     return [whole_number(decode_record(bytes(payload)).get("id")) for payload in payloads]
 
 
+RecordId = int | str
+"""The id of a record: a whole number, or another text, such as "007"."""
+
+_LONGEST_ID = 200
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+
+
+def record_id(value: object) -> RecordId | None:
+    """The id in a field of a record; `None` if it is none. A text has no blanks; one of digits is the number that is written so."""
+    if isinstance(value, str):
+        return as_id(value) if len(value) <= _LONGEST_ID and value.isprintable() and value.split() == [value] else None
+    return value if type(value) is int and value in _INT64 else None
+
+
+def as_id(text: str) -> RecordId:
+    """The id that is written so."""
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) and int(text) in _INT64 else text
+
+
+def id_order(number: RecordId) -> tuple[bool, RecordId]:
+    """The key by which ids are sorted: numbers come before texts."""
+    return isinstance(number, str), number
+
+
+def ids_of(texts: Iterable[str] | None) -> list[RecordId]:
+    """The ids that a table has as these texts."""
+    return [as_id(text) for text in texts or ()]
+
+
 def whole_number(value: object) -> int | None:
     """A whole number within 64 bits, from an integer or from text of at most 18 decimal digits; else `None`."""
     if type(value) is str and value.isascii() and value.isdigit() and len(value) < 19:  # noqa: PLR2004  int64

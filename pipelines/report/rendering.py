@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
+from pipelines.records.values import RecordId
+
 NOT_SHOWN = "(not shown: it may name a person)"
 
 _PERSON = re.compile(r"contributor|user|person|owner|editor|_by\b|mail|phone|borrow|patron|assign", re.IGNORECASE)
@@ -39,7 +41,7 @@ def longest_bar(rows: Sequence[Mapping[str, Any]]) -> int:
     return max(sum(part for _, part in row["parts"]) for row in rows) if len(rows) > 1 else 0
 
 
-def link_to(record_url: str | None, record: int | None) -> str:
+def link_to(record_url: str | None, record: RecordId | None) -> str:
     """The address of a record's page; empty where it is unknown. `record_url` may come from the file of a plan (I13)."""
     if record is None or not record_url or not record_url.startswith(("https://", "http://")):
         return ""

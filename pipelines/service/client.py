@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Self
+from urllib.parse import unquote
 
 import httpx
 
 from pipelines.errors import ForeignOriginError, ProtocolError, RefusedError
-from pipelines.records.values import whole_number
+from pipelines.records.values import RecordId, record_id
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.announcements import Announcements
 from pipelines.service.http.bodies import MOST_BYTES
@@ -364,9 +365,9 @@ def open_client(
         yield client
 
 
-def _id_in(path: str) -> int | None:
+def _id_in(path: str) -> RecordId | None:
     """The id at the end of the path of one record."""
-    return whole_number(path.rpartition("/")[2])
+    return record_id(unquote(path.rpartition("/")[2]))
 
 
 def _sign_in(credentials: BasicCredentials | SessionCookie) -> httpx.Auth:

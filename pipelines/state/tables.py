@@ -115,9 +115,9 @@ _TABLES = (
     """CREATE TABLE migration_writes (
         number {numbered},
         source TEXT NOT NULL, target TEXT NOT NULL, plan TEXT NOT NULL,
-        resource TEXT NOT NULL, source_id BIGINT NOT NULL, kind TEXT NOT NULL, part TEXT NOT NULL,
+        resource TEXT NOT NULL, source_id TEXT NOT NULL, kind TEXT NOT NULL, part TEXT NOT NULL,
         state TEXT NOT NULL,
-        target_id BIGINT, asset_id BIGINT,
+        target_id TEXT, asset_id BIGINT,
         wanted TEXT, held TEXT, before TEXT,
         status BIGINT, message TEXT,
         begun_at TEXT NOT NULL, ended_at TEXT, sent_at TEXT,

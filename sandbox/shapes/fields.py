@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +19,6 @@ from sandbox.validation import one_of
 Names = Mapping[int, str]
 
 _DAY_LENGTH = len("YYYY-MM-DD")
-_NUMBER = {"type": "string", "pattern": "^[1-9][0-9]{0,17}$"}
 _NAMED = response_object({"id": INTEGER, "name": TEXT_OR_NULL})
 _WITH_ID = {"type": "object", "required": ["id"], "properties": {"id": ID}}
 
@@ -59,11 +59,11 @@ class Source:
 class Field:
     """A field. ``source`` (``from``): the sandbox's own field that it shows; None for one that is stored as it is sent.
 
-    With a source, ``form`` is ``plain``; ``text``: an id as text; ``datetime``: a date as its first second; ``object``: an id with the
-    name of its record, ``objects``: a list of them; ``entries``: texts or ids as objects with one ``member``. ``write_as``: payloads
-    have the bare ids of an object under this name. ``values``: other words of an enumeration. Without a source, ``schema`` says what
-    it accepts, and records in which nobody has set it have a value of ``seed`` by turn of their ids. ``required``: by a create.
-    ``read_only``: in records only.
+    With a source, ``form`` is ``plain``; ``text``: an id as text, behind ``member``; ``datetime``: a date as its first second; ``object``:
+    an id with the name of its record, ``objects``: a list of them; ``entries``: texts or ids as objects with one ``member``.
+    ``write_as``: payloads have the bare ids of an object under this name. ``values``: other words of an enumeration. Without a source,
+    ``schema`` says what it accepts, and records in which nobody has set it have a value of ``seed`` by turn of their ids. ``required``:
+    by a create. ``read_only``: in records only.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Field:
 
     def _formed(self, plain: Schema, reference: Schema) -> Schema:
         schemas = {
-            "text": _NUMBER,
+            "text": {"type": "string", "pattern": f"^{re.escape(self.member)}[1-9][0-9]{{0,17}}$"},
             "datetime": {"type": "string", "format": "date-time"},
             "object": reference,
             "objects": reference,
@@ -135,7 +135,7 @@ class Field:
     def _shown(self, value: Any, names: Names) -> Any:
         match self.form:
             case "text":
-                return str(value)
+                return f"{self.member}{value}"
             case "datetime":
                 return f"{value}T00:00:00Z"
             case "object" | "objects":
@@ -147,7 +147,7 @@ class Field:
     def _sent(self, value: Any) -> Any:
         match self.form:
             case "text":
-                return int(value)
+                return int(value.removeprefix(self.member))
             case "datetime":
                 return value[:_DAY_LENGTH]
             case "object" | "objects":

@@ -8,7 +8,7 @@ from typing import Any
 
 from sandbox.both_versions.resources import Resource
 from sandbox.both_versions.schemas import ID, INTEGER, page_of, payload_object, response_object
-from sandbox.endpoints import Endpoint, Schema
+from sandbox.endpoints import TEXT, Endpoint, Schema
 from sandbox.errors import unprocessable
 from sandbox.shapes.fields import Field, Names, accepts_null, sources
 from sandbox.state.records import EXTRA, Document
@@ -34,7 +34,8 @@ class Shape:
 
     ``verb``: the method of a change, which has the fields to change, or, if it ``replaces``, empties the others. ``answer``: what a
     create and a change answer. ``status``: of a create; None for the usual one. ``merge``: of authorities and locations.
-    ``members``: the publications of a collection are ``listed`` at an address of their own, and may be ``added`` there.
+    ``members``: the publications of a collection are ``listed`` at an address of their own, and may be ``added`` there. ``ids``: what
+    stands before the number in an id, which is a text then.
     """
 
     resource: Resource
@@ -46,20 +47,21 @@ class Shape:
     status: int | None = one_of(None, 200, 201, 202)
     merge: Merge | None = None
     members: str = one_of("", "listed", "added")
+    ids: str = ""
 
     def schemas(self) -> dict[str, Schema]:
         """Returns the schemas of records and payloads, under the names of those that they replace."""
-        name = self.resource.name
+        name, id_schema = self.resource.name, TEXT if self.ids else INTEGER
         shown = {each.name: schema for each in self.fields if (schema := each.shown_schema()) is not None}
         required = tuple(each.sent_name for each in self.fields if each.required)
         schemas = {
-            name: response_object({"id": INTEGER, **shown}),
+            name: response_object({"id": id_schema, **shown}),
             f"{name}List": page_of(name),
             f"{name}Create": self._wrapped(payload_object(dict(self._sent_schemas(new=True)), required=required)),
             f"{name}Change": self._wrapped(payload_object(dict(self._sent_schemas(new=False)))),
         }
         if self.answer == "id":
-            schemas[f"{name}Id"] = response_object({"id": INTEGER})
+            schemas[f"{name}Id"] = response_object({"id": id_schema})
         if self.merge is not None:
             schemas[f"{name}Merge"] = payload_object({self.merge.field: ID}, required=(self.merge.field,))
         return schemas
@@ -124,7 +126,7 @@ class Shape:
 
     def _record(self, row: Document, names: Mapping[str, Names]) -> Document:
         extra = row.pop(EXTRA, None) or {}
-        record: Document = {"id": row["id"]}
+        record: Document = {"id": f"{self.ids}{row['id']}" if self.ids else row["id"]}
         for each in self.fields:
             if each.source is None:
                 seeded = each.seed[(row["id"] - 1) % len(each.seed)] if each.seed else None

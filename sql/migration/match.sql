@@ -10,7 +10,7 @@
 -- to which match_by_keys.sql adds rows. The strongest evidence comes first, and each record of the target is matched once.
 
 CREATE OR REPLACE TABLE ambiguous AS
-    SELECT decisions.source_id, []::BIGINT[] AS candidates, 'decided_is_missing' AS reason
+    SELECT decisions.source_id, []::VARCHAR[] AS candidates, 'decided_is_missing' AS reason
     FROM decisions
     SEMI JOIN source ON source.id = decisions.source_id
     ANTI JOIN target ON target.id = decisions.target_id

@@ -20,6 +20,7 @@ from pipelines.errors import (
     TemporaryError,
     UnclearError,
 )
+from pipelines.inventory import record_path
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.row_result import KINDS, RowResult
 from pipelines.migration.model.journal import Journal
@@ -32,6 +33,7 @@ from pipelines.migration.model.journal_entries import (
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import OCTETS, differing_parts, part_of
 from pipelines.records.files import ASSET, COVER, AttachedFile, attached_files
+from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import StorageRefusalError, UnavailableStorageError, Uploads
 
@@ -66,7 +68,7 @@ class Attachments:
         self._open_blob = open_blob
 
     def attach_missing(
-        self, row: PlanRow, target_id: int, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult
+        self, row: PlanRow, target_id: RecordId, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult
     ) -> None:
         """Attach the files of a row that are not done. A refused one becomes a problem of `result`.
 
@@ -98,7 +100,7 @@ class Attachments:
         """
         [file] = (file for file in row.uploads if part_of(file) == entry.part)
         target_id = entry.target_id or row.existing_target_id
-        record = self._client.get_record(f"{row.resource}/{target_id}")
+        record = self._client.get_record(record_path(row.resource, target_id))
         if not shows_files(record):
             message = f"{describe_file(file)}: it is unknown whether it was attached, because the service does not show the files"
             self._journal.parked(entry.number, message)
@@ -139,7 +141,7 @@ class Attachments:
                     return self.upload(file)
         return None
 
-    def enter_cover(self, row: PlanRow, target_id: int, response: Mapping[str, Any], result: RowResult) -> None:
+    def enter_cover(self, row: PlanRow, target_id: RecordId, response: Mapping[str, Any], result: RowResult) -> None:
         """Note that a cover was set by a request that is answered."""
         for file in row.uploads:
             if file.kind == COVER:
@@ -147,11 +149,11 @@ class Attachments:
                 self._journal.done(number, target_id=target_id, message=changes_in(file, response))
                 result.done["files_uploaded"] += 1
 
-    def _intend(self, row: PlanRow, target_id: int, file: PlannedFile) -> int:
+    def _intend(self, row: PlanRow, target_id: RecordId, file: PlannedFile) -> int:
         key = (self._plan, row.resource, row.source_id, KINDS[file.kind], part_of(file))
         return self._journal.intend(*key, target_id=target_id)
 
-    def _attach(self, row: PlanRow, target_id: int, file: PlannedFile) -> None:
+    def _attach(self, row: PlanRow, target_id: RecordId, file: PlannedFile) -> None:
         """Upload a file and send the request that makes it part of its record; a lost upload is sent anew."""
         uploaded, sent, uploads = self.upload(file), file, 1
         while True:
@@ -183,11 +185,11 @@ class Attachments:
                 self._journal.done(number, target_id=target_id, asset_id=asset_id, message=changes)
                 return
 
-    def _changes(self, row: PlanRow, target_id: int, file: PlannedFile, asset: Mapping[str, Any]) -> str | None:
+    def _changes(self, row: PlanRow, target_id: RecordId, file: PlannedFile, asset: Mapping[str, Any]) -> str | None:
         """What the service changed about a file. Its record is read where an answer has only its number: the names may be others there."""
         if not asset.keys() & {"name", "file"}:
             with suppress(TemporaryError, RefusedError, ProtocolError):  # the write itself is done
-                record = self._client.get_record(f"{row.resource}/{target_id}")
+                record = self._client.get_record(record_path(row.resource, target_id))
                 shown = (entry for entry in record.get("assets") or () if isinstance(entry, dict))
                 asset = next((entry for entry in shown if entry.get("id") == asset["id"]), asset)
         return changes_in(file, {"assets": [asset]})

@@ -10,6 +10,7 @@ from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import ResourceType
+from pipelines.records.values import RecordId
 
 Digests = Mapping[str, str | None]
 """Field → digest of its value in compared form; none where it is empty."""
@@ -20,7 +21,7 @@ def enter_done(  # noqa: PLR0917  what was sent, and what came back
     number: int,
     resource_type: ResourceType,
     row: PlanRow,
-    target_id: int,
+    target_id: RecordId,
     record: Mapping[str, Any],
     expected: Digests,
     left_out: Iterable[str] = (),

@@ -24,6 +24,7 @@ from pipelines.migration.limits import Limits
 from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan, PlanRow
+from pipelines.records.values import RecordId
 from pipelines.report.issues import safe_text
 from pipelines.service.client import LibraryClient, Waiting
 
@@ -76,9 +77,9 @@ class Executor(ABC, Generic[Result]):
         """Rows; the last ones are in a row."""
         self._waited = 0.0
         self._turn = 1
-        self._again: dict[int, RowResult] = {}
+        self._again: dict[RecordId, RowResult] = {}
         """Ids in the source of the rows that have another turn, with what was written of them."""
-        self._in_flight: set[int] = set()
+        self._in_flight: set[RecordId] = set()
         """Ids in the source of the rows that are being written."""
 
     @abstractmethod

@@ -26,6 +26,7 @@ from pipelines.migration.model.journal_entries import (
 )
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import ResourceType
+from pipelines.records.values import RecordId, as_id
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.envelope import record_with_id
 
@@ -75,12 +76,12 @@ class Merges:
 
     def settle(self, row: PlanRow, entry: JournalEntry) -> bool:
         """Enter a merge without a response as done, if it had its effect; returns whether it had."""
-        remaining = self._remaining(row, int(entry.part))
+        remaining = self._remaining(row, as_id(entry.part))
         if remaining is not None:
             self._done(row, entry.number, remaining)
         return remaining is not None
 
-    def _send(self, row: PlanRow, number: int) -> None:
+    def _send(self, row: PlanRow, number: RecordId) -> None:
         if problem := self._without_effect.get(row.resource):
             raise FailedWriteError(problem)
         key = (self._plan, row.resource, row.source_id, WriteKind.MERGE, str(number))
@@ -98,7 +99,7 @@ class Merges:
             remaining = self._proved(row, number, written, response)
         self._done(row, written, remaining)
 
-    def _proved(self, row: PlanRow, number: int, written: int, response: Any) -> Any:
+    def _proved(self, row: PlanRow, number: RecordId, written: int, response: Any) -> Any:
         """The remaining record: of a response or, where nothing describes the form and this is the first merge, as it is now."""
         if not self._forms.is_open(row, Operation.MERGE) or row.resource in self._seen:
             return response
@@ -134,7 +135,7 @@ class Merges:
         writes = self._journal.writes(self._plan, row.resource, row.source_id)
         return {part: entry for (kind, part), entry in writes.items() if kind == WriteKind.MERGE}
 
-    def _remaining(self, row: PlanRow, number: int) -> Mapping[str, Any] | None:
+    def _remaining(self, row: PlanRow, number: RecordId) -> Mapping[str, Any] | None:
         """The remaining record as it is now; None unless the other one is gone."""
         with self._lock:
             for merged in (number, row.existing_target_id):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import AccessDeniedError, RefusedError
+from pipelines.inventory import record_path
 from pipelines.migration.apply.row_result import LeftRowError
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.field_mapping import id_of
@@ -19,6 +20,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind
 from pipelines.migration.model.plan import PlannedReference, PlanRow
 from pipelines.migration.model.resource_types import USERS, ResourceType
+from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 
 LOOKED_UP = (USERS,)
@@ -36,7 +38,7 @@ def links_of(row: PlanRow) -> dict[str, PlannedReference]:
     return {name: reference for name, reference in row.references.items() if reference.later}
 
 
-def own_references(row: PlanRow) -> set[int]:
+def own_references(row: PlanRow) -> set[RecordId]:
     """The records of its own resource that have to be created before a row is written."""
     references = [
         reference for reference in row.references.values() if reference.resource == row.resource and not reference.later
@@ -83,10 +85,10 @@ class References:
         resource_type = self._types[row.resource]
         return {name: references[name].value(name, resource_type, ids) for name, ids in target_ids.items() if ids}
 
-    def _target_ids(self, row: PlanRow, name: str, reference: PlannedReference, problems: list[str]) -> list[int]:
+    def _target_ids(self, row: PlanRow, name: str, reference: PlannedReference, problems: list[str]) -> list[RecordId]:
         """The ids for one field; the first ones only, or none, where a record goes without the rest."""
         needed = reference.later or self._types[row.resource].needs_references
-        ids: list[int] = []
+        ids: list[RecordId] = []
         for source_id, planned_id in zip(reference.source_ids, reference.target_ids, strict=True):
             target_id = planned_id or self._journal.target_id_of(reference.resource, source_id)
             if target_id is None and self._is_untried(reference.resource, source_id):
@@ -104,7 +106,7 @@ class References:
             ids.append(target_id)
         return ids
 
-    def _is_untried(self, resource: str, source_id: int) -> bool:
+    def _is_untried(self, resource: str, source_id: RecordId) -> bool:
         return (WriteKind.CREATE, "") not in self._journal.writes(self._plan, resource, source_id)
 
     def without_missing(self, row: PlanRow, refusal: RefusedError, problems: list[str]) -> PlanRow | None:
@@ -132,10 +134,10 @@ class References:
                 problems.append(problem)
         return row.without(names)
 
-    def _is_missing(self, resource: str, number: int) -> bool:
+    def _is_missing(self, resource: str, number: RecordId) -> bool:
         """Whether the service says that there is no such record; any other answer leaves that open."""
         try:
-            self._client.get_record(f"{resource}/{number}")
+            self._client.get_record(record_path(resource, number))
         except RefusedError as refusal:
             return is_record_not_found(refusal)
         except AccessDeniedError:

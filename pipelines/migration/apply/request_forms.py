@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from pipelines.errors import RefusedError
-from pipelines.inventory import LIST_PATHS, noun, plural
+from pipelines.inventory import LIST_PATHS, noun, plural, record_path
 from pipelines.migration.apply.row_result import LeftRowError
 from pipelines.migration.model.field_mapping import PLAIN, id_of, several
 from pipelines.migration.model.journal import Journal
@@ -24,6 +25,7 @@ from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, MergeRequest, ResourceType, Source
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.files import ASSET, COVER
+from pipelines.records.values import RecordId
 from pipelines.settings.requests import RequestSettings
 from pipelines.shapes.model import Description
 
@@ -78,7 +80,7 @@ class RequestForms:
         description: Description | None,
         types: Mapping[str, ResourceType],
         journal: Journal,
-        current: Callable[[str, int], Mapping[str, Any] | None],
+        current: Callable[[str, RecordId], Mapping[str, Any] | None],
         *,
         most_refused: int = 3,
     ) -> None:
@@ -144,14 +146,14 @@ class RequestForms:
         path = self._of(row.resource).create or LIST_PATHS[row.resource]
         return Request("POST", path, self._wrapped(row, content), content.keys())
 
-    def change(self, row: PlanRow, target_id: int, changes: Mapping[str, Any]) -> Request:
+    def change(self, row: PlanRow, target_id: RecordId, changes: Mapping[str, Any]) -> Request:
         """The request that changes fields of a record. A PUT replaces it, so that all other fields are sent again as they are now.
 
         Raises `RefusedError` where it does and the target has no such record.
         """
         content, resource_type = self._sent(row, changes), self._types[row.resource]
         method = self._of(row.resource).method or resource_type.method
-        path = f"{LIST_PATHS[row.resource]}/{target_id}"
+        path = record_path(row.resource, target_id)
         if method == "PUT":
             record = self._current(row.resource, target_id)
             if record is None:
@@ -160,12 +162,12 @@ class RequestForms:
             content = self._kept(resource_type, record, changes) | content
         return Request(method, path, self._wrapped(row, content), content.keys())
 
-    def action(self, row: PlanRow, field: str, target_id: int) -> tuple[str, str]:
+    def action(self, row: PlanRow, field: str, target_id: RecordId) -> tuple[str, str]:
         """Method and path of the request that sets a field of a new record."""
         method, path = self._types[row.resource].after_create[field].split()
-        return method, f"{LIST_PATHS[row.resource]}/{target_id}/{path}"
+        return method, f"{record_path(row.resource, target_id)}/{path}"
 
-    def posted(self, row: PlanRow) -> dict[str, list[int]]:
+    def posted(self, row: PlanRow) -> dict[str, list[RecordId]]:
         """The references of a row that are added to lists below its record, each with its ids."""
         resource_type = self._types[row.resource]
         return {
@@ -174,10 +176,10 @@ class RequestForms:
             if name in row.payload
         }
 
-    def addition(self, row: PlanRow, name: str, target_id: int) -> tuple[str, str]:
+    def addition(self, row: PlanRow, name: str, target_id: RecordId) -> tuple[str, str]:
         """The path of the list below a record to which a reference is added, and the key of the body."""
         below, key = self._types[row.resource].posted[name].split()
-        return f"{LIST_PATHS[row.resource]}/{target_id}/{below}", key
+        return f"{record_path(row.resource, target_id)}/{below}", key
 
     def _kept(
         self, resource_type: ResourceType, record: Mapping[str, Any], changes: Mapping[str, Any]
@@ -204,7 +206,7 @@ class RequestForms:
             return None
         return {name for name, field in described.change.fields.items() if not field.read_only}
 
-    def merge(self, row: PlanRow, number: int) -> Request:
+    def merge(self, row: PlanRow, number: RecordId) -> Request:
         """The request that merges a record of the target into that of a row."""
         settings, request = self._of(row.resource), self._types[row.resource].merge
         if request is None:
@@ -214,7 +216,7 @@ class RequestForms:
         body = {field: row.existing_target_id}
         key = request.wrapped_in if settings.wrapped_in is None else settings.wrapped_in
         method = settings.merge_method or request.method
-        return Request(method, path.replace("{id}", str(number)), {key: body} if key else body, [field])
+        return Request(method, path.replace("{id}", quote(str(number), safe="")), {key: body} if key else body, [field])
 
     def presign(self, kind: str) -> str:
         """The path that signs the form of an upload: the documented one, unless the description lacks it and has just one other."""

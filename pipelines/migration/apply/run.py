@@ -27,6 +27,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import AUTHORITIES, may_appear
+from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 
 
@@ -121,7 +122,7 @@ class ApplyRun(Executor[ApplyResult]):
         limits: Limits = LIMITS,
         selection: Selection = EVERYTHING,
         on_progress: Callable[[Progress], None] = lambda _: None,
-        appeared: Callable[[], Collection[int]] = list,
+        appeared: Callable[[], Collection[RecordId]] = list,
     ) -> None:
         facts = plan.facts
         result = ApplyResult(

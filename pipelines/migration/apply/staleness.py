@@ -11,6 +11,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, WRITING_ORDER, may_appear
 from pipelines.migration.model.target_comparison import TargetComparison, value_before
+from pipelines.records.values import RecordId
 from pipelines.shapes.model import Description, ResourceSchema
 
 EXAMPLES = 5
@@ -90,7 +91,7 @@ def _problems(comparison: TargetComparison, resource: str, *, may_be_new: bool) 
                 yield f"{change}, and people changed that"
 
 
-def _have_one_name(comparison: TargetComparison, ids: list[int]) -> bool:
+def _have_one_name(comparison: TargetComparison, ids: list[RecordId]) -> bool:
     """Whether all of these records are in the target, under one name."""
     query = "SELECT count(DISTINCT id), count(DISTINCT value) FROM target_keys WHERE stage = 'folded' AND id IN (SELECT unnest(?))"
-    return comparison.database.cursor().execute(query, [ids]).fetchone() == (len(ids), 1)
+    return comparison.database.cursor().execute(query, [[*map(str, ids)]]).fetchone() == (len(ids), 1)

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
-from pipelines.inventory import LIST_PATHS
+from pipelines.inventory import LIST_PATHS, record_path
 from pipelines.migration.model.target_reading import TargetListing, numbered
-from pipelines.records.values import decode_record, whole_number
+from pipelines.records.values import RecordId, decode_record, record_id
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing.listing import Listing
 from pipelines.store.encryption import PersonalKey
@@ -41,9 +41,9 @@ class TargetRecords:
         self._listed_until: dict[str, float] = {}
         self._keys: dict[str, PersonalKey | None] = {}
         self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._db.execute("CREATE TABLE records (resource TEXT, id INTEGER, record BLOB, PRIMARY KEY (resource, id))")
+        self._db.execute("CREATE TABLE records (resource TEXT, id, record BLOB, PRIMARY KEY (resource, id))")
 
-    def current(self, resource: str, number: int) -> Mapping[str, Any] | None:
+    def current(self, resource: str, number: RecordId) -> Mapping[str, Any] | None:
         """A record as it is now; None where the target does not have it. Without addresses, its list is read, which serves for a while."""
         if (record := self._at_address(resource, number)) is not None or self._has_addresses.get(resource):
             return record
@@ -56,49 +56,49 @@ class TargetRecords:
             self._has_addresses[resource] = False
         return record
 
-    def written(self, resource: str, number: int) -> Mapping[str, Any]:
+    def written(self, resource: str, number: RecordId) -> Mapping[str, Any]:
         """A record after a write; empty where it is neither at an address of its own nor at an end of its list."""
         if (record := self._at_address(resource, number)) is not None or self._has_addresses.get(resource):
             return record or {}
         listed = self._client.list_ends(LIST_PATHS[resource])
-        record = next((record for record in listed if whole_number(record.get("id")) == number), {})
+        record = next((record for record in listed if record_id(record.get("id")) == number), {})
         if record:
             self._has_addresses[resource] = False
         return record
 
-    def entries(self, path: str, key: str) -> set[int]:
+    def entries(self, path: str, key: str) -> set[RecordId]:
         """The ids in a list below a record as it is now: those in `key` of its entries, else their own."""
         records = (record for page in Listing(self._client, [path]).pages() for record in page.records)
         decoded = (decode_record(bytes(record)) for record in records)
-        numbers = (whole_number(record.get(key, record.get("id"))) for record in decoded)
+        numbers = (record_id(record.get(key, record.get("id"))) for record in decoded)
         return {number for number in numbers if number is not None}
 
-    def changed(self, resource: str, number: int) -> None:
+    def changed(self, resource: str, number: RecordId) -> None:
         """Read a record anew when it is needed next: it was created or changed."""
         with self._lock:
             if resource in self._listed_until:
                 self._db.execute("INSERT OR REPLACE INTO records VALUES (?, ?, NULL)", (resource, number))
 
-    def _at_address(self, resource: str, number: int) -> Mapping[str, Any] | None:
+    def _at_address(self, resource: str, number: RecordId) -> Mapping[str, Any] | None:
         """The record at its address; None where there is none, which says that the record is gone if others have addresses."""
         if self._has_addresses.get(resource, True):
             try:
-                record = self._client.get_record(f"{LIST_PATHS[resource]}/{number}")
+                record = self._client.get_record(record_path(resource, number))
             except (RefusedError, ProtocolError, AccessDeniedError) as error:
                 is_missing = isinstance(error, RefusedError) and error.status == HTTPStatus.NOT_FOUND
                 if self._has_addresses.get(resource) and not is_missing:
                     raise
             else:
-                if whole_number(record.get("id")) == number:
+                if record_id(record.get("id")) == number:
                     self._has_addresses[resource] = True
                     return record
         return None
 
-    def _is_changed(self, resource: str, number: int) -> bool:
+    def _is_changed(self, resource: str, number: RecordId) -> bool:
         query = "SELECT 1 FROM records WHERE resource = ? AND id = ? AND record IS NULL"
         return self._db.execute(query, (resource, number)).fetchone() is not None
 
-    def _listed(self, resource: str, number: int) -> dict[str, Any] | None:
+    def _listed(self, resource: str, number: RecordId) -> dict[str, Any] | None:
         query = "SELECT record FROM records WHERE resource = ? AND id = ?"
         row, key = self._db.execute(query, (resource, number)).fetchone(), self._keys[resource]
         return msgspec.json.decode(row[0] if key is None else key.unseal(row[0])) if row else None

@@ -31,17 +31,16 @@ from pipelines.migration.model.journal_entries import (
 )
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
-from pipelines.records.values import whole_number
+from pipelines.migration.model.target_reading import numbered
+from pipelines.records.values import RecordId, id_order
 from pipelines.service.client import LibraryClient
-
-NO_NUMBER = "and an id that is no number does not say which of them it is"
 
 
 @dataclass(frozen=True)
 class NewRecord:
-    """A record of the target that no entry accounts for. `number`: its id, a text where it is no number; `digests`: of all its fields."""
+    """A record of the target that no entry accounts for. `number`: its id; `digests`: of all its fields."""
 
-    number: int | str
+    number: RecordId
     record: Mapping[str, Any]
     digests: Mapping[str, str | None]
 
@@ -78,7 +77,7 @@ class UnclearWrites:
         journal: Journal,
         client: LibraryClient,
         types: Mapping[str, ResourceType],
-        known_before: Callable[[str, Collection[int]], set[int]],
+        known_before: Callable[[str, Collection[RecordId]], set[RecordId]],
         read_listing: ReadListing,
         settles: Mapping[WriteKind, Settle],
     ) -> None:
@@ -93,7 +92,7 @@ class UnclearWrites:
 
     def settle(self, resource: str = "") -> None:
         """Settle the writes of a resource, or of all; those of which it stays unknown are parked for a person."""
-        entries: dict[str, dict[int, list[JournalEntry]]] = defaultdict(lambda: defaultdict(list))
+        entries: dict[str, dict[RecordId, list[JournalEntry]]] = defaultdict(lambda: defaultdict(list))
         for entry in self._journal.of_plan(self._plan.name, WriteState.INTENDED, WriteState.PARKED):
             is_settled = entry.kind == WriteKind.CREATE or entry.kind in self._settles
             if is_settled and is_unsettled(entry) and resource in {"", entry.resource}:
@@ -134,8 +133,7 @@ class UnclearWrites:
             equal = [new.number for new in unaccounted if self._equals(create, new)]
             doubtful = [new.number for new in unaccounted if self._may_be(create, new)]
             if equal or doubtful:
-                texts = any(isinstance(number, str) for number in equal)
-                self._park(create, equal or doubtful, NO_NUMBER if texts else "which differ from it")
+                self._park(create, equal or doubtful, "which differ from it")
             else:
                 self._without_effect(create.entry)
 
@@ -148,7 +146,7 @@ class UnclearWrites:
             groups[tuple(sorted(create.expected.items()))].append(create)
         unsettled: list[UnclearCreate] = []
         for group in groups.values():
-            fitting = [new for new in unaccounted if isinstance(new.number, int) and fits(group[0], new)]
+            fitting = [new for new in unaccounted if fits(group[0], new)]
             if len(fitting) > len(group):
                 for create in group:
                     self._park(create, [new.number for new in fitting], "more than were sent")
@@ -162,9 +160,9 @@ class UnclearWrites:
 
     def _enter(self, create: UnclearCreate, new: NewRecord) -> None:
         row, number = create.row, create.entry.number
-        enter_done(self._journal, number, self._types[row.resource], row, int(new.number), new.record, row.expected)
+        enter_done(self._journal, number, self._types[row.resource], row, new.number, new.record, row.expected)
 
-    def _park(self, create: UnclearCreate, ids: Sequence[int | str], reason: str) -> None:
+    def _park(self, create: UnclearCreate, ids: Sequence[RecordId], reason: str) -> None:
         lost = "its answer did not name it" if was_accepted(create.entry) else "the response was lost"
         self._journal.parked(
             create.entry.number,
@@ -182,10 +180,11 @@ class UnclearWrites:
 
         def reaches_back(page: Sequence[Mapping[str, Any]]) -> bool:
             nonlocal in_order
-            numbers = [number for record in page if (number := whole_number(record.get("id"))) is not None]
-            in_order &= numbers in (sorted(numbers), sorted(numbers, reverse=True))
-            older = self._known_before(resource, numbers) or self._journal.created_before(resource, numbers, since)
-            return bool(numbers and older)
+            ids = [number for number, _record in numbered(page)]
+            numbers = [number for number in ids if isinstance(number, int)]
+            in_order &= len(ids) == 1 or ids in (sorted(numbers), sorted(numbers, reverse=True))  # texts have none
+            older = self._known_before(resource, ids) or self._journal.created_before(resource, ids, since)
+            return bool(ids and older)
 
         records = self._client.list_ends(LIST_PATHS[resource], reaches_back)
         if in_order:
@@ -198,15 +197,14 @@ class UnclearWrites:
         return unaccounted
 
     def _unaccounted(self, row: PlanRow, records: Sequence[Mapping[str, Any]]) -> list[NewRecord]:
-        by_id = {whole_number(record.get("id")) or str(record.get("id")): record for record in records}
-        numbers = {number for number in by_id if isinstance(number, int)}
-        if numbers:
-            numbers -= self._known_before(row.resource, numbers) | self._journal.known_ids(row.resource, numbers)
+        by_id = dict(numbered(records))
+        ids = {*by_id}
+        if ids:
+            ids -= self._known_before(row.resource, ids) | self._journal.known_ids(row.resource, ids)
         compared = self._types[row.resource].compared_record
         return [
-            NewRecord(number, record, {name: digest(text) for name, text in compared(record).items()})
-            for number, record in sorted(by_id.items(), key=lambda item: (isinstance(item[0], str), item[0]))
-            if isinstance(number, str) or number in numbers
+            NewRecord(number, by_id[number], {name: digest(text) for name, text in compared(by_id[number]).items()})
+            for number in sorted(ids, key=id_order)
         ]
 
     @staticmethod

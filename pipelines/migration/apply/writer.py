@@ -40,6 +40,7 @@ from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
+from pipelines.records.values import RecordId, as_id
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 
@@ -137,14 +138,16 @@ class Writer:
         except FailedWriteError as error:
             result.problems.append(str(error))
 
-    def _add(self, row: PlanRow, target_id: int, posted: Mapping[str, Collection[int]], result: RowResult) -> None:
+    def _add(
+        self, row: PlanRow, target_id: RecordId, posted: Mapping[str, Collection[RecordId]], result: RowResult
+    ) -> None:
         """Add records to lists below a record: those that the list lacks, which is read again where it may have some (I8)."""
         is_new = row.action == Action.CREATE and (WriteKind.LINK, "") not in self._entries(row)
         number = self._journal.intend(self._plan, row.resource, row.source_id, WriteKind.LINK, target_id=target_id)
         try:
             for name, ids in posted.items():
                 path, key = self.forms.addition(row, name, target_id)
-                present = set[int]() if is_new else self.records.entries(path, key)
+                present = set[RecordId]() if is_new else self.records.entries(path, key)
                 for record_id in ids:
                     if record_id not in present:
                         with self._journal.sending(number) as leave:
@@ -160,12 +163,12 @@ class Writer:
         """(kind, part) → this plan's write of a record."""
         return self._journal.writes(self._plan, row.resource, row.source_id)
 
-    def _create(self, row: PlanRow, entry: JournalEntry | None, result: RowResult) -> int:
+    def _create(self, row: PlanRow, entry: JournalEntry | None, result: RowResult) -> RecordId:
         """Create the record of a row, unless it is created. Returns its id."""
         if not result.may_send(self._journal, entry):
             return (entry and entry.target_id) or row.existing_target_id
         number, record, cover = self._post(row, self._attachments.upload_cover(row), result)
-        target_id = int(record["id"])
+        target_id = as_id(str(record["id"]))
         self.records.changed(row.resource, target_id)
         shown = self._shown(row, target_id, record, row.expected)
         enter_done(
@@ -176,7 +179,7 @@ class Writer:
             self._attachments.enter_cover(row, target_id, shown, result)
         return target_id
 
-    def _act(self, row: PlanRow, field: str, target_id: int) -> None:
+    def _act(self, row: PlanRow, field: str, target_id: RecordId) -> None:
         """Set a field of a new record by its own request, which may be repeated at any time."""
         number = self._journal.intend(
             self._plan, row.resource, row.source_id, WriteKind.ACTION, field, target_id=target_id
@@ -191,7 +194,7 @@ class Writer:
         self._journal.done(number, target_id=target_id)
 
     def _shown(
-        self, row: PlanRow, target_id: int, answer: Mapping[str, Any], expected: Mapping[str, str | None]
+        self, row: PlanRow, target_id: RecordId, answer: Mapping[str, Any], expected: Mapping[str, str | None]
     ) -> Mapping[str, Any]:
         """A record after a write. It is read where the answer has nothing of what was sent: the service may keep it otherwise.
 

@@ -32,6 +32,7 @@ from pipelines.migration.plan.conflicts import (
 from pipelines.records.advice import field_name
 from pipelines.records.matching import comparable
 from pipelines.records.tables.registry import PERSONAL
+from pipelines.records.values import RecordId
 from pipelines.report.issues import safe_text
 from pipelines.report.rendering import link_to
 
@@ -186,7 +187,7 @@ class _Records:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._found: list[dict[int, Mapping[str, str]]] = [{}, {}]
+        self._found: list[dict[RecordId, Mapping[str, str]]] = [{}, {}]
 
     def look_up(self, rows: Sequence[PlanRow]) -> None:
         """Read the records of these rows; those of earlier rows are forgotten."""
@@ -223,7 +224,7 @@ def _fields_of(form: Form) -> Mapping[str, str]:
     return comparable(form.values if date is None else {**form.values, "published_on": date})
 
 
-def _shown_candidates(row: PlanRow) -> Iterable[int]:
+def _shown_candidates(row: PlanRow) -> Iterable[RecordId]:
     return ([] if row.target_id is None else [row.target_id]) + row.candidates[:CANDIDATES_SHOWN]
 
 

@@ -22,6 +22,7 @@ from pipelines.migration.plan.conflicts import (
     read_decisions,
     write_conflicts,
 )
+from pipelines.records.values import RecordId
 from pipelines.store.snapshots.snapshots import DataFolder
 
 NAMED = 5
@@ -73,7 +74,7 @@ def take_over(data: DataFolder, plan: Plan, path: Path) -> TakenOver:
     )
 
 
-def _by_record(decisions: Iterable[RecordDecision]) -> dict[tuple[str, int], RecordDecision]:
+def _by_record(decisions: Iterable[RecordDecision]) -> dict[tuple[str, RecordId], RecordDecision]:
     return {(decision.resource, decision.source_id): decision for decision in decisions}
 
 
@@ -100,7 +101,7 @@ def _check_same_plan(plan: Plan, path: Path, decisions: Decisions, lines: Iterab
             titles += bool(plan_title and file_title)
             other_titles += bool(plan_title and file_title) and plan_title != file_title
     if unknown:
-        named = ", ".join(f"{resource} {number}" for resource, number in sorted(unknown)[:NAMED])
+        named = ", ".join(f"{resource} {number}" for resource, number in [*unknown][:NAMED])
         more = f" and {len(unknown) - NAMED:,} more" if len(unknown) > NAMED else ""
         raise ConfigurationError(
             f"{path} decides about {counted(len(unknown), 'record')} about which plan {plan.name} does not ask: {named}{more}. Nothing was "

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.records.tables.description import Column, Table
+from pipelines.records.values import RecordId, record_id
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import escaped, literal, row_batches
@@ -31,7 +32,7 @@ RECORDS = Table(
     "One row for each record, in the order of its library.",
     ("id",),
     (
-        Column("id", pa.int64(), "The service's identifier of the record.", required=True),
+        Column("id", _TEXT, "The service's identifier of the record.", required=True),
         Column(
             "content",
             _TEXT,
@@ -49,7 +50,7 @@ KEYS = Table(
     "One row for each key of a record: an identifier, a name, the fingerprint of a publication.",
     (),
     (
-        Column("id", pa.int64(), "The record.", required=True),
+        Column("id", _TEXT, "The record.", required=True),
         Column("stage", _TEXT, "The kind of evidence: one of `Resource.stages`.", required=True),
         Column("type", _TEXT, "Kind of identifier; else the stage.", required=True),
         Column("value", _TEXT, "Its canonical value; of persons, a keyed digest.", required=True),
@@ -127,30 +128,39 @@ class Side:
         """Yield these columns of each record, in order; `STEP` records are in memory."""
         with storage_errors(self.folder), pq.ParquetFile(self.path(RECORDS)) as file:
             for batch in row_batches(file, columns, STEP):
-                yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+                yield from _cells(batch, columns)
 
-    def ids_among(self, ids: Collection[int]) -> set[int]:
+    def ids_among(self, ids: Collection[RecordId]) -> set[RecordId]:
         """Returns those of the ids that the side has."""
         return {number for (number,) in self._among(ids, "id")}
 
-    def forms(self, ids: Collection[int]) -> dict[int, Form]:
+    def forms(self, ids: Collection[RecordId]) -> dict[RecordId, Form]:
         """Id → form, of those records that the side has."""
         decode = self.decode
         return {number: decode(form) for number, form in self._among(ids, "id", "form")}
 
-    def files(self, ids: Collection[int]) -> dict[int, str]:
+    def files(self, ids: Collection[RecordId]) -> dict[RecordId, str]:
         """Id → the column `files`, of those records that have files."""
         return {number: text for number, text in self._among(ids, "id", "files") if text}
 
-    def _among(self, ids: Collection[int], *columns: str) -> Sequence[tuple[Any, ...]]:
+    def _among(self, ids: Collection[RecordId], *columns: str) -> Sequence[tuple[Any, ...]]:
         if not ids:
             return []
-        in_range = (pc.field("id") >= min(ids)) & (pc.field("id") <= max(ids))  # skips most row groups
+        texts = [*map(str, ids)]
+        in_range = (pc.field("id") >= min(texts)) & (pc.field("id") <= max(texts))  # skips most row groups
         with storage_errors(self.folder):
-            table = pq.read_table(
-                self.path(RECORDS), columns=list(columns), filters=in_range & pc.field("id").isin(list(ids))
-            )
-        return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
+            filters = in_range & pc.field("id").isin(texts)
+            table = pq.read_table(self.path(RECORDS), columns=list(columns), filters=filters)
+        return [*_cells(table, columns)]
+
+
+def _cells(rows: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """The cells of some columns, row by row."""
+    cells = (rows.column(name).to_pylist() for name in columns)
+    yield from zip(
+        *(map(record_id, column) if name == "id" else column for name, column in zip(columns, cells, strict=True)),
+        strict=True,
+    )
 
 
 def digest(text: str | None) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from pipelines.records.additional_fields import sendable
-from pipelines.records.values import text_of, whole_number
+from pipelines.records.values import RecordId, record_id, text_of
 
 OPEN = "?"
 """Stands for the answer to a question."""
@@ -68,18 +68,18 @@ class FieldMapping(
         """The keys of a record that may have it, the best first. `name`: its own."""
         return (name,) if self.keys is None else self.keys
 
-    def id_of(self, entry: Any) -> int | None:
+    def id_of(self, entry: Any) -> RecordId | None:
         """The id in a reference, or in an entry of a list of them."""
         if not self.inside:
             return id_of(entry)
         for member in self.inside:
             entry = entry.get(member) if isinstance(entry, dict) else None
-        return whole_number(entry)
+        return record_id(entry)
 
     def with_id(self, entry: Any, number: Any) -> Any:
         """A reference, or an entry of a list of them, as it is sent and compared, with another id."""
         if not self.inside:
-            return {"id": number} if isinstance(entry, dict) and isinstance(number, int) else number
+            return {"id": number} if isinstance(entry, dict) and not isinstance(number, dict) else number
         inner = entry.get(self.inside[0])
         kind = inner.get("type") if self.typed and isinstance(inner, dict) else None
         for member in reversed(self.inside[1:]):
@@ -96,7 +96,7 @@ class FieldMapping(
         number = self._known_id(value)
         return self.with_id(value, number) if self.inside else number
 
-    def _known_id(self, entry: Any) -> int:
+    def _known_id(self, entry: Any) -> RecordId:
         if (number := self.id_of(entry)) is None:
             raise ValueError("no id")
         return number
@@ -135,6 +135,6 @@ def several(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def id_of(value: Any) -> int | None:
+def id_of(value: Any) -> RecordId | None:
     """The id of a reference, which may be the whole record."""
-    return whole_number(value.get("id")) if isinstance(value, dict) else whole_number(value)
+    return record_id(value.get("id") if isinstance(value, dict) else value)

@@ -7,6 +7,7 @@ import msgspec
 from pipelines.humanize import MOST_LISTED
 from pipelines.migration.model.reasons import Kind, kind_of
 from pipelines.records.files import COVER
+from pipelines.records.values import RecordId
 
 MOST_ALIKE = 100
 
@@ -17,8 +18,8 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     code: str
     """Its reason (`reasons.REASONS`), or the rule that an identifier breaks."""
     resource: str
-    source_id: int | None = None
-    target_id: int | None = None
+    source_id: RecordId | None = None
+    target_id: RecordId | None = None
     title: str = ""
     field: str = ""
     """The field or the kind of file or write that it is about; empty where it is the record."""

@@ -10,7 +10,7 @@ import msgspec
 
 from pipelines.publication_fields import IDENTIFIER_LIST
 from pipelines.records.advice import name_of
-from pipelines.records.values import compact_json
+from pipelines.records.values import RecordId, compact_json
 from pipelines.report.issues import safe_text
 
 NOTHING = "(nothing)"
@@ -50,7 +50,7 @@ def differences(fields: Mapping[str, Sequence[str | None]]) -> str:
     return " · ".join(f"{safe_text(field, 40)}: «{source}» | «{target}»" for field, source, target in pairs)
 
 
-def target_numbers(ids: Iterable[int]) -> str:
+def target_numbers(ids: Iterable[RecordId]) -> str:
     """Ids of the target in a form that a spreadsheet keeps as text: `#12 or #34`."""
     return " or ".join(f"#{number}" for number in ids)
 

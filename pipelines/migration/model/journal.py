@@ -23,6 +23,7 @@ from pipelines.migration.model.journal_entries import (
     WriteState,
     WrittenRecord,
 )
+from pipelines.records.values import RecordId, as_id, ids_of, record_id
 from pipelines.service.clock import Clock
 from pipelines.state.store import State
 
@@ -54,17 +55,17 @@ class Journal:
         self,
         plan: str,
         resource: str,
-        source_id: int,
+        source_id: RecordId,
         kind: WriteKind,
         part: str = "",
         *,
-        target_id: int | None = None,
+        target_id: RecordId | None = None,
         wanted: dict[str, str | None] | None = None,
         before: dict[str, Any] | None = None,
     ) -> int:
         """Store durably that a write is about to be sent; returns the number of its entry. An earlier entry of this write is reused."""
-        key = (*self._pair, plan, resource, source_id, kind, part)
-        values = (target_id, _json(wanted), _json(before), self._now(), WriteState.INTENDED)
+        key = (*self._pair, plan, resource, str(source_id), kind, part)
+        values = (_text(target_id), _json(wanted), _json(before), self._now(), WriteState.INTENDED)
         with self._store.transaction() as db:
             (number,) = db.execute(
                 "INSERT INTO migration_writes (source, target, plan, resource, source_id, kind, part, target_id, wanted, "
@@ -110,7 +111,7 @@ class Journal:
         self,
         number: int,
         *,
-        target_id: int,
+        target_id: RecordId,
         asset_id: int | None = None,
         wanted: dict[str, str | None] | None = None,
         held: dict[str, str | None] | None = None,
@@ -118,7 +119,7 @@ class Journal:
     ) -> None:
         """The write happened. `message`: what the target did not take or keep of it. `wanted`: what was written, if not what was meant."""
         values: dict[str, Any] = {} if wanted is None else {"wanted": _json(wanted)}
-        values |= {"target_id": target_id, "asset_id": asset_id, "held": _json(held), "message": message}
+        values |= {"target_id": str(target_id), "asset_id": asset_id, "held": _json(held), "message": message}
         self._update([number], **values, state=WriteState.DONE, status=None, sent_at=None, ended_at=self._now())
 
     def refused(self, number: int, message: str, status: int | None = None) -> FailedWriteError:
@@ -148,33 +149,35 @@ class Journal:
                 [(*columns.values(), number) for number in numbers],
             )
 
-    def of_record(self, resource: str, source_id: int) -> list[JournalEntry]:
+    def of_record(self, resource: str, source_id: RecordId) -> list[JournalEntry]:
         """The entries of one record, of all plans, oldest first."""
         return self._entries(
-            "source = ? AND target = ? AND resource = ? AND source_id = ?", (*self._pair, resource, source_id)
+            "source = ? AND target = ? AND resource = ? AND source_id = ?", (*self._pair, resource, str(source_id))
         )
 
-    def writes(self, plan: str, resource: str, source_id: int) -> dict[tuple[str, str], JournalEntry]:
+    def writes(self, plan: str, resource: str, source_id: RecordId) -> dict[tuple[str, str], JournalEntry]:
         """(kind, part) → a plan's write of a record."""
         entries = self.of_record(resource, source_id)
         return {(entry.kind, entry.part): entry for entry in entries if entry.plan == plan}
 
-    def done_writes(self, plan: str, resource: str, ids: Sequence[int]) -> dict[int, set[tuple[WriteKind, str]]]:
+    def done_writes(
+        self, plan: str, resource: str, ids: Sequence[RecordId]
+    ) -> dict[RecordId, set[tuple[WriteKind, str]]]:
         """Record of the source → kind and part of the writes of a plan that are done, of those with these ids."""
-        done: dict[int, set[tuple[WriteKind, str]]] = {}
+        done: dict[RecordId, set[tuple[WriteKind, str]]] = {}
         rows = self._store.read(
             "SELECT source_id, kind, part FROM migration_writes WHERE source = ? AND target = ? AND plan = ? AND resource = ? "  # noqa: S608
             f"AND state = ? AND source_id IN ({', '.join('?' * len(ids))})",
-            (*self._pair, plan, resource, WriteState.DONE, *ids),
+            (*self._pair, plan, resource, WriteState.DONE, *map(str, ids)),
         )
         for source_id, kind, part in rows:
-            done.setdefault(source_id, set()).add((WriteKind(kind), part))
+            done.setdefault(as_id(source_id), set()).add((WriteKind(kind), part))
         return done
 
-    def written_files(self, resource: str) -> Iterator[tuple[int, int, str, str, str, int | None, str | None]]:
+    def written_files(self, resource: str) -> Iterator[tuple[str, int, str, str, str, int | None, str | None]]:
         """Yield the entries of the files of a resource, of all plans: record, number, kind, part, state, asset, message."""
         return cast(
-            "Iterator[tuple[int, int, str, str, str, int | None, str | None]]",
+            "Iterator[tuple[str, int, str, str, str, int | None, str | None]]",
             self._store.stream(
                 "SELECT source_id, number, kind, part, state, asset_id, message FROM migration_writes "
                 "WHERE source = ? AND target = ? AND resource = ? AND kind IN (?, ?)",
@@ -195,35 +198,35 @@ class Journal:
             yield from entries
             last = entries[-1].number
 
-    def target_id_of(self, resource: str, source_id: int) -> int | None:
+    def target_id_of(self, resource: str, source_id: RecordId) -> RecordId | None:
         """The record of the target that the last write for this record of the source created or changed."""
         rows = self._store.read(
             "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "  # noqa: S608
             f"AND {_OF_RECORD} ORDER BY number DESC LIMIT 1",
-            (*self._pair, resource, source_id, WriteState.DONE, *RECORD_WRITES),
+            (*self._pair, resource, str(source_id), WriteState.DONE, *RECORD_WRITES),
         )
-        return rows[0][0] if rows else None
+        return record_id(rows[0][0]) if rows else None
 
-    def known_ids(self, resource: str, ids: Iterable[int]) -> set[int]:
+    def known_ids(self, resource: str, ids: Iterable[RecordId]) -> set[RecordId]:
         """Returns those ids of the target that entries created or changed."""
         kinds, states = RECORD_WRITES, (WriteState.DONE, WriteState.INTENDED)
         return self._among(resource, ids, f"{_OF_RECORD} AND state IN (?, ?)", (*kinds, *states))
 
-    def created_before(self, resource: str, ids: Iterable[int], moment: str) -> set[int]:
+    def created_before(self, resource: str, ids: Iterable[RecordId], moment: str) -> set[RecordId]:
         """Returns those ids of the target that entries had created before a moment, which is an ISO date and time as in an entry."""
         values = (WriteKind.CREATE, WriteState.DONE, moment)
         return self._among(resource, ids, "kind = ? AND state = ? AND ended_at < ?", values)
 
-    def _among(self, resource: str, ids: Iterable[int], where: str, values: Sequence[str]) -> set[int]:
-        ids, matches = list(ids), set[int]()
-        for begin in range(0, len(ids), _MOST_VALUES):
-            batch = ids[begin : begin + _MOST_VALUES]
+    def _among(self, resource: str, ids: Iterable[RecordId], where: str, values: Sequence[str]) -> set[RecordId]:
+        texts, matches = [*map(str, ids)], set[RecordId]()
+        for begin in range(0, len(texts), _MOST_VALUES):
+            batch = texts[begin : begin + _MOST_VALUES]
             marks = ", ".join("?" * len(batch))
             rows = self._store.read(
                 f"SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND target_id IN ({marks}) AND {where}",  # noqa: S608
                 (self._pair[1], resource, *batch, *values),
             )
-            matches.update(number for (number,) in rows)
+            matches.update(ids_of(text for (text,) in rows))
         return matches
 
     def unanswered(self) -> list[JournalEntry]:
@@ -256,11 +259,11 @@ class Journal:
         )
         current: WrittenRecord | None = None
         for source_id, target_id, kind, wanted, held in rows:
-            if current is not None and current.source_id != source_id:
+            if current is not None and str(current.source_id) != source_id:
                 yield current
                 current = None
-            if current is None or kind == WriteKind.CREATE or current.target_id != target_id:
-                current = WrittenRecord(source_id=source_id, target_id=target_id, wanted={}, held={})
+            if current is None or kind == WriteKind.CREATE or str(current.target_id) != target_id:
+                current = WrittenRecord(source_id=as_id(source_id), target_id=as_id(target_id), wanted={}, held={})
             current.wanted |= msgspec.json.decode(wanted) if wanted else {}
             current.held |= msgspec.json.decode(held) if held else {}
         if current is not None:
@@ -273,10 +276,10 @@ class Journal:
             (*self._pair, plan),
         )
 
-    def creations(self, resource: str) -> Iterator[tuple[int, int, str]]:
+    def creations(self, resource: str) -> Iterator[tuple[str, str, str]]:
         """Yield the records that plans of this source created: record of the source, of the target, plan."""
         return cast(
-            "Iterator[tuple[int, int, str]]",
+            "Iterator[tuple[str, str, str]]",
             self._store.stream(
                 "SELECT source_id, target_id, plan FROM migration_writes "
                 "WHERE source = ? AND target = ? AND resource = ? AND state = ? AND kind = ?",
@@ -284,7 +287,7 @@ class Journal:
             ),
         )
 
-    def created_records(self, resource: str) -> Iterator[tuple[int | None, int, int | None]]:
+    def created_records(self, resource: str) -> Iterator[tuple[str | None, str, int | None]]:
         """Yield the records of the target that plans of any source created, and the assets that they attached.
 
         Record of this source, or none of another one; record of the target; asset.
@@ -321,8 +324,14 @@ def _entry(row: tuple[Any, ...]) -> JournalEntry:
     values = dict(zip(COLUMNS.split(", "), row, strict=True))
     for name in ("wanted", "held", "before"):
         values[name] = msgspec.json.decode(values[name]) if values[name] else {}
+    for name in ("source_id", "target_id"):
+        values[name] = record_id(values[name])
     values["kind"], values["state"] = WriteKind(values["kind"]), WriteState(values["state"])
     return JournalEntry(**values)
+
+
+def _text(number: RecordId | None) -> str | None:
+    return None if number is None else str(number)
 
 
 def _json(value: dict[str, Any] | None) -> str | None:

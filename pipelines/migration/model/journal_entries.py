@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pipelines.records.values import RecordId
+
 COLUMNS = (
     "number, plan, resource, source_id, kind, part, state, target_id, asset_id, wanted, held, before, status, message, "
     "begun_at, ended_at, sent_at"
@@ -56,11 +58,11 @@ class JournalEntry(msgspec.Struct, kw_only=True, frozen=True):
     number: int
     plan: str
     resource: str
-    source_id: int
+    source_id: RecordId
     kind: WriteKind
     part: str
     state: WriteState
-    target_id: int | None
+    target_id: RecordId | None
     """The record in the target; for a file, the record to which it is attached."""
     asset_id: int | None
     wanted: dict[str, str | None]
@@ -90,8 +92,8 @@ class WrittenFile(NamedTuple):
 class WrittenRecord(msgspec.Struct, kw_only=True):
     """What all plans together wrote for one record of the source."""
 
-    source_id: int
-    target_id: int
+    source_id: RecordId
+    target_id: RecordId
     wanted: dict[str, str | None]
     held: dict[str, str | None]
 

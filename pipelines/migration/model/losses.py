@@ -107,7 +107,7 @@ def _undecided(facts: PlanFacts) -> Iterator[Loss]:
 
 def _records(facts: PlanFacts, lacking: Lacking) -> Iterator[Loss]:
     if count := lacking.records:
-        reasons = [f"{facts.unfit:,} without an id that is a whole number"] if facts.unfit else []
+        reasons = [f"{facts.unfit:,} without an id"] if facts.unfit else []
         if unsendable := count - facts.unfit:
             reasons.append(f"{unsendable:,} that lack what the target demands, or that no program can create there")
         yield Loss(

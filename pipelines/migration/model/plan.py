@@ -26,6 +26,7 @@ from pipelines.migration.model.resource_types import (
 )
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
+from pipelines.records.values import RecordId, record_id
 from pipelines.report.issues import safe_text
 from pipelines.shapes.model import Description
 from pipelines.store.durable import sha256_of, storage_errors, write_atomically
@@ -45,6 +46,7 @@ HTML, ISSUES, WORKBOOK, CONFLICTS = "plan.html", "issues.tsv", "issues.xlsx", "c
 APPROVAL_LENGTH = 8
 """Characters of a plan's seal that approve it."""
 
+_IDS = ("source_id", "target_id")
 _JSON_COLUMNS = frozenset(column.name for column in PLAN.columns if column.json)
 
 FORMAT = 6
@@ -84,9 +86,9 @@ class PlannedReference(msgspec.Struct, omit_defaults=True):
     """The records that a field refers to, if at least one of them is still to be created in the target."""
 
     resource: str
-    source_ids: list[int]
+    source_ids: list[RecordId]
     """In the order of the field."""
-    target_ids: list[int | None]
+    target_ids: list[RecordId | None]
     """The same records in the target, as far as they exist."""
     many: bool = False
     """Whether the field is a list."""
@@ -95,7 +97,7 @@ class PlannedReference(msgspec.Struct, omit_defaults=True):
     entries: list[Any] = []
     """The objects of a list that have the ids, where it is one of objects."""
 
-    def value(self, name: str, resource_type: ResourceType, ids: list[int]) -> Any:
+    def value(self, name: str, resource_type: ResourceType, ids: list[RecordId]) -> Any:
         """The value that is sent, once all ids are known."""
         field, entries = resource_type.fields[name], zip(self.entries, ids, strict=False)
         values = [field.with_id(entry, number) for entry, number in entries] if self.entries else ids
@@ -141,9 +143,9 @@ class Twin(msgspec.Struct, kw_only=True):
     """A record of the target that may be there more than once."""
 
     resource: str
-    source_id: int
-    target_id: int
-    twins: list[int]
+    source_id: RecordId
+    target_id: RecordId
+    twins: list[RecordId]
     """Ids of the other records."""
 
     def __str__(self) -> str:
@@ -261,8 +263,8 @@ class PlanRow(msgspec.Struct, kw_only=True):
     """One row of plan.parquet, decoded."""
 
     resource: str
-    source_id: int
-    target_id: int | None
+    source_id: RecordId
+    target_id: RecordId | None
     action: Action
     matched_by: str | None
     title: str | None
@@ -271,7 +273,7 @@ class PlanRow(msgspec.Struct, kw_only=True):
     expected: dict[str, str | None] = {}
     differing: dict[str, list[str | None]] = {}
     reason: str | None
-    candidates: list[int] = []
+    candidates: list[RecordId] = []
     files: list[PlannedFile] = []
     unsent: dict[str, Any] = {}
     why: dict[str, str] = {}
@@ -313,7 +315,7 @@ class PlanRow(msgspec.Struct, kw_only=True):
         return msgspec.structs.replace(self, payload=payload, expected=expected)
 
     @property
-    def existing_target_id(self) -> int:
+    def existing_target_id(self) -> RecordId:
         """Its record in the target. Raises `ValueError` for a row without one."""
         if self.target_id is None:
             raise ValueError(f"{self.resource} {self.source_id} has no record in the target")
@@ -371,7 +373,14 @@ class Plan:
             with storage_errors(self.folder), open_table(path, key) as file:
                 for batch in row_batches(file, [*{"resource", "action", *names}]):
                     rows = rows_among(rows_among(batch, "action", actions), "resource", [resource])
-                    yield from zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+                    cells = (rows.column(name).to_pylist() for name in names)
+                    yield from zip(
+                        *(
+                            map(record_id, column) if name in _IDS else column
+                            for name, column in zip(names, cells, strict=True)
+                        ),
+                        strict=True,
+                    )
 
     @property
     def types(self) -> dict[str, ResourceType]:
@@ -396,7 +405,7 @@ class Plan:
                 )
             yield database
 
-    def ids_when_planned(self, resource: str, ids: Collection[int]) -> set[int]:
+    def ids_when_planned(self, resource: str, ids: Collection[RecordId]) -> set[RecordId]:
         """Returns those ids that were in the target when the plan was made."""
         return self.side(TARGET, resource).ids_among(ids)
 
@@ -426,7 +435,8 @@ def stored_row(row: PlanRow) -> tuple[Any, ...]:
 def plan_row(row: dict[str, Any]) -> PlanRow:
     """A row of plan.parquet with its JSON decoded; an empty cell of JSON becomes the field's default."""
     values = {name: value for name, value in row.items() if value or name not in _JSON_COLUMNS}
-    decoded = {name: msgspec.json.decode(values[name]) for name in _JSON_COLUMNS & values.keys()}
+    decoded = {name: record_id(values[name]) for name in _IDS}
+    decoded |= {name: msgspec.json.decode(values[name]) for name in _JSON_COLUMNS & values.keys()}
     return msgspec.convert({**values, **decoded}, PlanRow)
 
 

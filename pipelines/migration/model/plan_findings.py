@@ -22,7 +22,7 @@ from pipelines.migration.model.reasons import FILE, REASONS, Kind, Reason, reaso
 from pipelines.records.advice import field_name
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
-from pipelines.records.values import compact_json
+from pipelines.records.values import compact_json, record_id
 from pipelines.report.issues import safe_text
 from pipelines.report.rendering import NOT_SHOWN, names_a_person
 from pipelines.report.tables import CACHED_TEXTS
@@ -64,8 +64,8 @@ def add_lacking(result: StepResult, plan: Plan, journal: Journal) -> None:
             finding = Finding(
                 code="kept_otherwise",
                 resource=resource,
-                source_id=source_id,
-                target_id=target_id,
+                source_id=record_id(source_id),
+                target_id=record_id(target_id),
                 field="" if kind in RECORD_WRITES else kind,
                 problem=message,
                 suggestion=REASONS["kept_otherwise"].suggestion,

@@ -6,15 +6,15 @@ import pyarrow as pa
 
 from pipelines.records.tables.description import Column, Table
 
-_TEXT, _NUMBER = pa.string(), pa.int64()
+_TEXT = pa.string()
 PLAN = Table(
     "plan",
     "One row for each record of the source, in the order in which they are written.",
     ("resource", "source_id"),
     (
         Column("resource", _TEXT, "The resource: publications, users, ...", required=True),
-        Column("source_id", _NUMBER, "The record in the source.", required=True),
-        Column("target_id", _NUMBER, "The record of the target that it is; empty where there is none yet."),
+        Column("source_id", _TEXT, "The record in the source.", required=True),
+        Column("target_id", _TEXT, "The record of the target that it is; empty where there is none yet."),
         Column(
             "action",
             _TEXT,

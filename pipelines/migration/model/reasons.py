@@ -67,7 +67,7 @@ class Reason(NamedTuple):
 
 
 TWINS, FILE = "twins", "file"
-NO_NUMBER, NOTHING_TO_SEND, TASK_COMPLETED = "no_number", "nothing_to_send", "task_completed"
+NO_ID, NOTHING_TO_SEND, TASK_COMPLETED = "no_id", "nothing_to_send", "task_completed"
 LOCATION_MISSING, AT_MISSING_LOCATION = "location_missing", "at_missing_location"
 REFERENCE_MISSING, REQUIRED_MISSING = "reference_missing", "required_missing"
 REQUIRED_NOT_TAKEN = "required_not_taken"
@@ -193,8 +193,8 @@ _TABLE = {
             f"{_KEPT} Where the target's description has that request, `bookferry migrate map` writes it into the mapping file.",
         ),
         Reason(
-            NO_NUMBER,
-            "It has no id that is a whole number, so it cannot be sent.",
+            NO_ID,
+            "It has no id, so it cannot be sent.",
             "Enter it in the target by hand; the backup has it.",
         ),
         Reason(

@@ -25,7 +25,7 @@ from pipelines.records.left_out import LeftOut
 from pipelines.records.residue import residue_json, without_addresses, without_signatures
 from pipelines.records.shapes.field_names import resource_named, stem_of
 from pipelines.records.tables.registry import PERSONAL
-from pipelines.records.values import compact_json, text_of
+from pipelines.records.values import RecordId, compact_json, text_of
 
 PUBLICATIONS, USERS, LOCATIONS, AUTHORITIES = "publications", "users", "locations", "authorities"
 
@@ -352,7 +352,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             if name not in read and not is_managed(name) and not is_empty(value)
         }
 
-    def redirected(self, values: dict[str, Any], merged: Mapping[tuple[str, int], int]) -> dict[str, Any]:
+    def redirected(self, values: dict[str, Any], merged: Mapping[tuple[str, RecordId], RecordId]) -> dict[str, Any]:
         """The values with references to the records that remain. `merged`: resource and id of a merged record → the one that remains."""
         for name, resource in self.references.items() if merged else ():
             value = values.get(name)

@@ -20,6 +20,7 @@ from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import SOURCE, TARGET, Plan, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import TargetNow
+from pipelines.records.values import RecordId, as_id, ids_of, record_id
 from pipelines.report.rendering import NOT_SHOWN
 from pipelines.store.parquet import literal
 
@@ -27,18 +28,16 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _TEXT, _NUMBER = pa.string(), pa.int64()
-_NUMBERS = frozenset({"number", "source_id", "target_id", "asset_id"})
+_NUMBERS = frozenset({"number", "asset_id"})
 _ENTRY = ("number", "resource", "source_id", "kind", "part", "state", "target_id", "asset_id", "held", "message")
 ENTRIES = scratch_table("entries", {name: _NUMBER if name in _NUMBERS else _TEXT for name in _ENTRY})
 """The journal entries of a plan."""
 
-WRITTEN_IDS = scratch_table("written_ids", dict.fromkeys(("source_id", "target_id", "asset_id"), _NUMBER))
+WRITTEN_IDS = scratch_table("written_ids", {"source_id": _TEXT, "target_id": _TEXT, "asset_id": _NUMBER})
 """The records that any plan created in the target, and the files that it attached to them; the first column of plans of this source."""
 
 _PLANNED = ("source_id", "target_id", "action", "title", "files")
-PLANNED = scratch_table(
-    "planned", {"place": _NUMBER, **{name: _NUMBER if name in _NUMBERS else _TEXT for name in _PLANNED}}
-)
+PLANNED = scratch_table("planned", {"place": _NUMBER, **dict.fromkeys(_PLANNED, _TEXT)})
 """The rows of a plan of records that should be in the target, in their order; without anything of persons but their ids."""
 
 _CHECKED = """
@@ -108,7 +107,7 @@ class Located(NamedTuple):
     row: PlanRow
     form: Form | None
     """None where the target does not have it."""
-    target_id: int | None
+    target_id: RecordId | None
     kind: str | None
     state: str | None
     message: str | None
@@ -144,9 +143,10 @@ class TargetComparison:
         ranks = " ".join(f"WHEN {literal(stage.name)} THEN {place}" for place, stage in stages)
         database.execute(_DUPLICATES.format(ranks=ranks))
 
-    def appeared(self) -> list[tuple[int, list[int]]]:
+    def appeared(self) -> list[tuple[RecordId, list[RecordId]]]:
         """The records that are still to be created and that the target seems to have now: in the source, and in the target."""
-        return self.database.execute(_APPEARED).fetchall()
+        rows = self.database.execute(_APPEARED).fetchall()
+        return [(as_id(source_id), ids_of(ids)) for source_id, ids in rows]
 
     def located(self, resource: str, condition: str = "true") -> Iterator[Located]:
         """Yield the rows of a resource, those of which `checked` fulfils a condition, in their order."""
@@ -160,7 +160,9 @@ class TargetComparison:
                 row = next(row for place, row in rows if place == entry["place"])
                 form = None if entry["form"] is None else decode(entry["form"])
                 held = msgspec.json.decode(entry["held"]) if entry["held"] else {}
-                yield Located(row, form, entry["target_id"], entry["kind"], entry["state"], entry["message"], held)
+                yield Located(
+                    row, form, record_id(entry["target_id"]), entry["kind"], entry["state"], entry["message"], held
+                )
 
     def reference(self, row: PlanRow, name: str) -> Any:
         """The value of a reference to records that did not exist when the plan was made."""

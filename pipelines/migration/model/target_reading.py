@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -18,13 +18,14 @@ from pipelines.errors import StopError
 from pipelines.humanize import counted
 from pipelines.inventory import NESTED, nested_address
 from pipelines.migration.model.comparable import STEP, Side
+from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import PERSONAL, TABLES, raw_tables
-from pipelines.records.values import decode_record, whole_number
+from pipelines.records.values import RecordId, decode_record, record_id
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.settings.settings import Settings
@@ -51,11 +52,23 @@ class TargetListing:
                 for payload in batch.column("payload").cast(pa.binary()).to_pylist():
                     yield decode_record(payload or b"")
 
-    def ids(self) -> Iterator[set[int]]:
-        """Yield the ids that are whole numbers, those of `STEP` records at a time."""
+    def ids(self) -> Iterator[set[RecordId]]:
+        """Yield the ids, those of `STEP` records at a time. The column has those that are whole numbers, and the record the others."""
         with storage_errors(self.path), open_table(self.path, self.key) as file:
             for batch in row_batches(file, ["id"], STEP):
+                if batch.column("id").null_count:
+                    break
                 yield {number for number in batch.column("id").to_pylist() if number is not None}
+            else:
+                return
+        for records in in_steps(self.records()):
+            yield {number for number, _record in numbered(records)}
+
+    @property
+    def has_text_ids(self) -> bool:
+        """Whether any record has an id that is no whole number."""
+        with storage_errors(self.path), open_table(self.path, self.key) as file:
+            return any(batch.column("id").null_count for batch in row_batches(file, ["id"], STEP))
 
     @property
     def rows(self) -> int:
@@ -74,10 +87,10 @@ class TargetNow:
     """Its raw table."""
 
 
-def numbered(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+def numbered(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[RecordId, Mapping[str, Any]]]:
     """Yield the records that have an id, with it."""
     for record in records:
-        if (number := whole_number(record.get("id"))) is not None:
+        if (number := record_id(record.get("id"))) is not None:
             yield number, record
 
 
@@ -119,11 +132,11 @@ class TargetReader:
                 f"{resource} of '{target}' could not be read whole, so it is unknown what is missing there: {' '.join(facts.problems)} "
                 "Wait until no one is editing it, then run the same command again."
             )
-        if unnumbered := facts.records - _numbered_rows(capture, resource):
+        if unidentified := facts.records - _identified_rows(capture, resource):
             shutil.rmtree(capture.path, ignore_errors=True)
             raise StopError(
-                f"{counted(unnumbered, 'record')} among the {resource} of '{target}' have ids that are no whole numbers, and a migration "
-                f"knows records by numbers: it would create again what is there. Leave {resource} out (--resources)."
+                f"{counted(unidentified, 'record')} among the {resource} of '{target}' have no id, by which a migration knows records: it "
+                f"would create again what is there. Leave {resource} out (--resources)."
             )
         lists = [self._entries(capture, client, name, target) for name in nested]
         raw = folder / f"target-{resource}.parquet"
@@ -154,8 +167,8 @@ class TargetReader:
         return resumed or begin_capture(self._data, target, name, resources, **library, now=now)
 
 
-def _numbered_rows(capture: Capture, resource: str) -> int:
-    """The records of a reading that have a whole number as id."""
+def _identified_rows(capture: Capture, resource: str) -> int:
+    """The records of a reading that have an id."""
     listing = TargetListing(capture.raw_path(resource), capture.key_of(f"raw_{resource}"))
     return sum(map(len, listing.ids()))
 

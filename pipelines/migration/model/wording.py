@@ -37,7 +37,7 @@ def headline(facts: PlanFacts, now: datetime) -> list[str]:
     """The summary of a plan in a few lines. `now`: when an apply would begin, in the time zone for its end."""
     lines = [_records(resource, facts.counts.get(resource, {})) for resource in facts.resources]
     if facts.unfit:
-        lines.append(f"{counted(facts.unfit, 'record')} without an id that is a whole number cannot be sent.")
+        lines.append(f"{counted(facts.unfit, 'record')} without an id cannot be sent.")
     files = facts.files
     if files.upload:
         covers = f", {files.covers:,} of them covers" if files.covers else ""

@@ -54,6 +54,7 @@ from pipelines.migration.session import MigrationSession
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.left_out import LeftOut
 from pipelines.records.tables.registry import TABLES
+from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import MOST_REQUESTS, ask_description
@@ -243,7 +244,7 @@ class PlanBuilder:
         """What the target has twice because a request of an earlier plan took effect late."""
         plans = {plan.name: plan for plan in all_plans(self._session.data)}
 
-        def known_before(plan: str, resource: str, ids: Collection[int]) -> set[int]:
+        def known_before(plan: str, resource: str, ids: Collection[RecordId]) -> set[RecordId]:
             return plans[plan].ids_when_planned(resource, ids) if plan in plans else {*ids}  # nobody knows
 
         sides = [Side(inputs.folder / TARGET, resource) for resource in inputs.resources]

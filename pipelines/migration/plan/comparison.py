@@ -26,7 +26,7 @@ from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, St
 from pipelines.migration.model.target_reading import TargetListing, TargetNow
 from pipelines.migration.plan.mapped_references import FindTarget, MappedForm, mapped
 from pipelines.records.batches import batch_of_rows
-from pipelines.records.values import whole_number
+from pipelines.records.values import RecordId, id_order, ids_of, record_id
 from pipelines.store.parquet import escaped, literal, table_writer
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ CANDIDATES = 20
 """Records of the target that are named at most where several may be one."""
 
 _NUMBER, _TEXT = pa.int64(), pa.string()
-WRITTEN = scratch_table("written", {"source_id": _NUMBER, "target_id": _NUMBER, "wanted": _TEXT, "held": _TEXT})
+WRITTEN = scratch_table("written", dict.fromkeys(("source_id", "target_id", "wanted", "held"), _TEXT))
 """The records that earlier plans wrote, with JSON: field → digest of what was sent, and of what the service then had."""
 
 WRITTEN_FILES = scratch_table(
     "written_files",
     {
-        "source_id": _NUMBER,
+        "source_id": _TEXT,
         "number": _NUMBER,
         "kind": _TEXT,
         "part": _TEXT,
@@ -55,7 +55,7 @@ WRITTEN_FILES = scratch_table(
 )
 """The files of records that earlier plans wrote, as in the journal."""
 
-DECISIONS = scratch_table("decisions", {"source_id": _NUMBER, "decision": _TEXT, "target_id": _NUMBER})
+DECISIONS = scratch_table("decisions", dict.fromkeys(("source_id", "decision", "target_id"), _TEXT))
 """What a person decided about conflicts."""
 
 _TWINS = """
@@ -71,8 +71,8 @@ _TWINS = """
 """Other records of the target with the name of a match, as far as no record of the source is matched with them."""
 
 _CONTENTS = """
-    SELECT publication_id, list({{'kind': kind, 'position': position, 'status': status, 'sha256': sha256, 'bytes': bytes,
-        'problem': problem}}) AS contents FROM {files} WHERE publication_id IS NOT NULL GROUP BY ALL
+    SELECT CAST(publication_id AS VARCHAR) AS publication_id, list({{'kind': kind, 'position': position, 'status': status,
+        'sha256': sha256, 'bytes': bytes, 'problem': problem}}) AS contents FROM {files} WHERE publication_id IS NOT NULL GROUP BY ALL
 """
 _PLACES = """
     CREATE TABLE places AS
@@ -99,7 +99,7 @@ _OUTCOMES = """
 """
 
 
-Merged = Mapping[tuple[str, int], int]
+Merged = Mapping[tuple[str, RecordId], RecordId]
 """Resource and id of each record of the target that the plan merges into another → that one."""
 
 
@@ -118,9 +118,9 @@ class SidesFiles(NamedTuple):
 class Match(NamedTuple):
     """A record of the source with its match in the target, if it has one, and what is known of it."""
 
-    source_id: int
+    source_id: RecordId
     source: MappedForm
-    target_id: int | None
+    target_id: RecordId | None
     matched_by: str | None
     target: Form | None
     wanted: dict[str, str | None]
@@ -128,11 +128,11 @@ class Match(NamedTuple):
     held: dict[str, str | None]
     reason: str | None
     """Why the match is ambiguous."""
-    candidates: list[int]
-    twins: list[int]
+    candidates: list[RecordId]
+    twins: list[RecordId]
     """Other records of the target with the name of the match; for resources whose records can be merged."""
     decision: Decision | None
-    decided_id: int | None
+    decided_id: RecordId | None
     files: SidesFiles
 
 
@@ -145,7 +145,7 @@ def write_side(
     find_target: FindTarget | None = None,
     merged: Merged | None = None,
 ) -> tuple[int, int]:
-    """Write the records of one side in comparable form. Returns how many there are, and how many have no id that is a whole number.
+    """Write the records of one side in comparable form. Returns how many there are, and how many have no id.
 
     `keyed_by`: the same type as far as its references are known. `find_target`: of the source, whose keys have references as those of the
     target. `merged`: of the target, records that the plan merges into others. Only one batch of records is in memory (I11).
@@ -159,16 +159,16 @@ def write_side(
         for step in in_steps(records):
             rows, keys = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
             for record in step:
-                if (number := whole_number(record.get("id"))) is None:
+                if (number := record_id(record.get("id"))) is None:
                     continue
                 form = resource.form(record)
                 values = resource.redirected(form.values, merged or {})
                 content = resource.content(resource.compared(values))
                 if of_person is not None and content is not None:
                     content = of_person(content)
-                rows.append((number, content, resource.files(record), side.encode(form)))
+                rows.append((str(number), content, resource.files(record), side.encode(form)))
                 keys += [
-                    (number, stage, kind, value if of_person is None else of_person(value))
+                    (str(number), stage, kind, value if of_person is None else of_person(value))
                     for stage, kind, value in keyed_by.match_keys(
                         mapped(keyed_by, form, lead).values if lead else values
                     )
@@ -220,16 +220,16 @@ class Comparison:
             yield Match(
                 source_id=source_id,
                 source=mapped(self._resource, decode(text), self._find_target),
-                target_id=target_id,
+                target_id=record_id(target_id),
                 matched_by=matched_by,
                 target=None if target is None else decode_target(target),
                 wanted=msgspec.json.decode(wanted) if wanted else {},
                 held=msgspec.json.decode(held) if held else {},
                 reason=reason,
-                candidates=candidates or [],
-                twins=(twins or [])[:CANDIDATES],
+                candidates=sorted(ids_of(candidates), key=id_order),
+                twins=sorted(ids_of(twins), key=id_order)[:CANDIDATES],
                 decision=None if decision is None else Decision(decision),
-                decided_id=decided_id,
+                decided_id=record_id(decided_id),
                 files=SidesFiles(described, in_target, contents or [], [WrittenFile(**file) for file in written or ()]),
             )
 
@@ -291,13 +291,13 @@ def compare(
         twins = (
             _TWINS.format(most=CANDIDATES)
             if resource.resource in MERGEABLE
-            else "SELECT 0 AS source_id, []::BIGINT[] AS twins"
+            else "SELECT '' AS source_id, []::VARCHAR[] AS twins"
         )
         database.execute(f"CREATE TABLE twins AS {twins}")
         of_files = (
             _CONTENTS.format(files=f"read_parquet({literal(escaped(files))})")
             if files
-            else "SELECT NULL::BIGINT AS publication_id, NULL AS contents WHERE false"
+            else "SELECT NULL::VARCHAR AS publication_id, NULL AS contents WHERE false"
         )
         database.execute(f"CREATE TABLE contents AS {of_files}")
         yield Comparison(database, resource, source, target, find_target)

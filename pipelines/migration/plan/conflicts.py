@@ -25,7 +25,7 @@ from pipelines.migration.model.plan_folders import plans_folder
 from pipelines.migration.model.reasons import DECIDED, TWINS, Reason, reason_of
 from pipelines.migration.model.resource_types import MERGEABLE
 from pipelines.records.tables.registry import PERSONAL
-from pipelines.records.values import whole_number
+from pipelines.records.values import RecordId, id_order, record_id
 from pipelines.report.issues import safe_text
 from pipelines.report.tables import write_lines
 from pipelines.service.redaction import outside_text
@@ -60,17 +60,22 @@ _HEADING_WITHIN = 20
 _MISTAKES_LISTED = 10
 """Mistakes of a file that one message lists."""
 
-_DECISION = re.compile(r"(create|skip|match|source|target|merge)(?:[\s:=#]*(\d+))?[\s.]*")
-_NUMBER = re.compile(r"[\s#']*(\d{1,19})(?:\.0)?\s*")
+_TEXT_ID = r"[^\s#']*[^\s#'\d.,]\S*?"
+"""Matches an id that is no number; a number in another form, such as 1.234, is none."""
+
+_DECISION = re.compile(
+    rf"(create|skip|match|source|target|merge)(?:[\s:=#]*(\d+)|[\s:=#]+({_TEXT_ID}))?[\s.]*", re.IGNORECASE
+)
+_ID = re.compile(rf"[\s#']*(?:(\d{{1,19}})(?:\.0)?|({_TEXT_ID}))\s*")
 
 
 class RecordDecision(NamedTuple):
     """A person's decision about a record. `target_id`: the record of the target that is meant; none to create or to skip."""
 
     resource: str
-    source_id: int
+    source_id: RecordId
     decision: Decision
-    target_id: int | None
+    target_id: RecordId | None
     title: str
 
     @property
@@ -79,7 +84,7 @@ class RecordDecision(NamedTuple):
         return self.decision if self.target_id is None else f"{self.decision} {self.target_id}"
 
 
-Decisions = Mapping[tuple[str, int], RecordDecision]
+Decisions = Mapping[tuple[str, RecordId], RecordDecision]
 """Resource and id in the source → decision."""
 
 
@@ -87,10 +92,10 @@ class ConflictLine(NamedTuple):
     """One line of the table."""
 
     resource: str
-    source_id: int
+    source_id: RecordId
     title: str
     reason: Reason
-    candidates: list[int]
+    candidates: list[RecordId]
     """The records of the target that a decision may name."""
     row: PlanRow | None
     """The row of the plan; none for a decision about a record that is no conflict any more."""
@@ -132,8 +137,8 @@ def write_conflicts(path: Path, facts: PlanFacts, rows: Iterable[PlanRow], decid
 def read_decisions(path: Path) -> list[RecordDecision]:
     """Read the decisions in a file that a person edited. Raises `ConfigurationError` that lists every line that cannot be understood."""
     mistakes: list[str] = []
-    decisions: dict[tuple[str, int], tuple[int, RecordDecision]] = {}
-    target_lines: dict[tuple[str, int], int] = {}
+    decisions: dict[tuple[str, RecordId], tuple[int, RecordDecision]] = {}
+    target_lines: dict[tuple[str, RecordId], int] = {}
     for line, cells in _rows(path):
         try:
             if decision := _decision(cells):
@@ -148,8 +153,8 @@ def read_decisions(path: Path) -> list[RecordDecision]:
 def _check_unique(
     line: int,
     decision: RecordDecision,
-    decisions: dict[tuple[str, int], tuple[int, RecordDecision]],
-    target_lines: dict[tuple[str, int], int],
+    decisions: dict[tuple[str, RecordId], tuple[int, RecordDecision]],
+    target_lines: dict[tuple[str, RecordId], int],
 ) -> None:
     """Raise `ValueError` where another line has another decision about the record, or the same record of the target."""
     what = f"'{decision.written}' for {decision.resource} {decision.source_id}"
@@ -225,12 +230,17 @@ def conflict_lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Conf
             title = "" if row.resource in PERSONAL else safe_text(row.title or "")
             decision = unasked.pop(key).written if key in unasked else ""
             yield ConflictLine(*key, title, reason_of(row.reason, row.resource), _numbers_of(row), row, decision)
-    for key, entry in sorted(unasked.items()):
+    for key, entry in sorted(unasked.items(), key=_record_order):
         numbers = [] if entry.target_id is None else [entry.target_id]
         yield ConflictLine(*key, safe_text(entry.title), DECIDED, numbers, None, entry.written)
 
 
-def _numbers_of(row: PlanRow) -> list[int]:
+def _record_order(entry: tuple[tuple[str, RecordId], RecordDecision]) -> tuple[str, tuple[bool, RecordId]]:
+    (resource, number), _decision = entry
+    return resource, id_order(number)
+
+
+def _numbers_of(row: PlanRow) -> list[RecordId]:
     """The records of the target that a decision may name."""
     if row.target_id is None:
         return row.candidates
@@ -298,8 +308,8 @@ def _decision(cells: Mapping[str, str]) -> RecordDecision | None:
     match = _DECISION.fullmatch(text)
     if not match:
         raise ValueError(f"'{_quoted(cells['decision'])}' is no decision")
-    decision, number = Decision(match[1]), match[2]
-    resource = _plain(cells.get("resource", "")).replace(" ", "_")
+    decision, number = Decision(match[1].casefold()), match[2] or match[3]
+    resource = _plain(cells.get("resource", "")).casefold().replace(" ", "_")
     if resource not in RESOURCES:
         raise ValueError(
             f"'{text}', but '{_quoted(cells.get('resource', ''))}' in column resource is none of {', '.join(RESOURCES)}"
@@ -307,7 +317,7 @@ def _decision(cells: Mapping[str, str]) -> RecordDecision | None:
     source = _id(cells.get("source_id", ""))
     if source is None:
         raise ValueError(
-            f"'{text}', but '{_quoted(cells.get('source_id', ''))}' in column source_id is not the number of a record"
+            f"'{text}', but '{_quoted(cells.get('source_id', ''))}' in column source_id is not the id of a record"
         )
     if decision in (Decision.CREATE, Decision.SKIP):
         if number:
@@ -323,15 +333,15 @@ def _decision(cells: Mapping[str, str]) -> RecordDecision | None:
     return RecordDecision(resource, source, decision, target, cells.get("title", ""))
 
 
-def _id(text: str) -> int | None:
-    """The number in a cell; none unless there is exactly one."""
-    match = _NUMBER.fullmatch(_plain(text))
-    return whole_number(int(match[1])) if match else None
+def _id(text: str) -> RecordId | None:
+    """The id in a cell; none unless there is exactly one."""
+    match = _ID.fullmatch(_plain(text))
+    return record_id(int(match[1]) if match[1] else match[2]) if match else None
 
 
 def _plain(text: str) -> str:
-    """A cell in lower case, with single blanks and in one Unicode form."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    """A cell with single blanks and in one Unicode form."""
+    return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
 def _quoted(text: str) -> str:

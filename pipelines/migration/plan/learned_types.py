@@ -7,7 +7,7 @@ documented, so that of them only the other fields are learned, and one is sent o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from pipelines.migration.model.resource_types import (
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
-from pipelines.migration.plan.numbers import fields_with_ids
+from pipelines.migration.plan.numbers import fields_with_ids, text_ids_in
 from pipelines.publication_fields import AUTHOR_KEYS
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
@@ -46,7 +46,7 @@ from pipelines.records.shapes.field_names import (
     words_of,
 )
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, Observer, RecordShape
-from pipelines.records.values import compact_json, whole_number
+from pipelines.records.values import RecordId, compact_json, record_id
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 
 Library = Mapping[str, TargetListing]
@@ -75,7 +75,8 @@ class TypeLearner:
         library: Callable[[], Library],
     ) -> None:
         self.schema, self._listing, self._library = schema, source, library
-        self.source, of_target = shape_of(source, assumed.ruled), shape_of(target, assumed.ruled)
+        self._text_ids = text_ids_in(source.records(), library())
+        self.source, of_target = shape_of(source, assumed.ruled, self._text_ids), shape_of(target, assumed.ruled)
         doubted = set[str]()
         if same_service and assumed.sends_unproved:
             doubted = contradicted_fields(schema, source.records())
@@ -104,7 +105,7 @@ class TypeLearner:
         self._link_members = members_of_links(source.records(), self.if_known({}), self.source, read)
         self.type = self.if_known({})
         plain = plain_fields(self.type, assumed)
-        self._doubtful = fields_with_ids(source.records(), plain, library()) if plain else {}
+        self._doubtful = fields_with_ids(source.records(), plain, library(), self._text_ids) if plain else {}
         self._doubtful |= self._members_with_ids()
         self.type = self.if_known({})
 
@@ -120,7 +121,7 @@ class TypeLearner:
     def candidates(self) -> Mapping[str, Sequence[str]]:
         """Field that may refer to records → the resources whose ids are all of its numbers."""
         unknown = self.unknown_references
-        return fields_with_ids(self.records(), unknown, self._library()) if unknown else {}
+        return fields_with_ids(self.records(), unknown, self._library(), self._text_ids) if unknown else {}
 
     def if_known(self, leads_to: Mapping[str, str]) -> ResourceType:
         """The type as it would be, if it were known to which resources these fields refer."""
@@ -154,7 +155,7 @@ class TypeLearner:
             objects = (
                 entry for record in self.records() for entry in several(record.get(key)) if isinstance(entry, dict)
             )
-            for resources in fields_with_ids(objects, field.members, self._library()).values():
+            for resources in fields_with_ids(objects, field.members, self._library(), self._text_ids).values():
                 owners[key] = resources
         return owners
 
@@ -566,9 +567,9 @@ def _why_left_out(name: str, payload: PayloadSchema | None, schema: ResourceSche
     return LeftOut.READ_ONLY if is_described else LeftOut.NOT_DESCRIBED
 
 
-def shape_of(listing: TargetListing, ruled: Collection[str] = ()) -> RecordShape:
-    """The shape of all records of a listing, without some of their fields."""
-    observer = Observer()
+def shape_of(listing: TargetListing, ruled: Collection[str] = (), text_ids: Container[str] = ()) -> RecordShape:
+    """The shape of all records of a listing, without some of their fields. `text_ids`: the texts that are ids."""
+    observer = Observer(text_ids)
     observer.observe(
         {name: value for name, value in record.items() if name not in ruled} for record in listing.records()
     )
@@ -586,20 +587,19 @@ def resources_by_names(
 
     `records`: those with the fields `keys`; `listings`: the resources to which they may refer.
     """
-    pairs: dict[str, dict[int, str]] = {key: {} for key in keys}
+    pairs: dict[str, dict[RecordId, str]] = {key: {} for key in keys}
     for record in records:
         for key, names_by_id in pairs.items():
-            value = record.get(key)
-            for entry in value if isinstance(value, list) else [value]:
-                if isinstance(entry, dict) and len(names_by_id) < PAIRS and isinstance(entry.get("id"), int):
-                    names = [text for name, text in entry.items() if name != "id" and isinstance(text, str) and text]
-                    if names:
-                        names_by_id[entry["id"]] = names[0]
+            for entry in several(record.get(key)) if len(names_by_id) < PAIRS else ():
+                members = entry if isinstance(entry, dict) else {}
+                names = [text for name, text in members.items() if name != "id" and isinstance(text, str) and text]
+                if names and (number := record_id(members.get("id"))) is not None:
+                    names_by_id[number] = names[0]
     fits = {key: dict.fromkeys(listings, 0) for key in pairs}
     for resource, listing in listings.items():
         for record in listing.records() if any(pairs.values()) else ():
             for key, names_by_id in pairs.items():
-                known_name = names_by_id.get(whole_number(record.get("id")) or 0)
+                known_name = names_by_id.get(record_id(record.get("id")) or 0)
                 if known_name is not None:
                     fits[key][resource] += 1 if known_name in record.values() else -len(names_by_id)
     best = {key: max(counts, key=lambda candidate: counts[candidate], default="") for key, counts in fits.items()}

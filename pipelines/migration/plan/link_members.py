@@ -11,7 +11,7 @@ from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, RecordShape
-from pipelines.records.values import compact_json
+from pipelines.records.values import RecordId, compact_json
 
 FEWEST_REPETITIONS = 3
 """Objects with an id that came before, from which is concluded that a member belongs to the record with that id."""
@@ -24,10 +24,10 @@ class _Values:
     """The values of one member of a reference's objects."""
 
     def __init__(self) -> None:
-        self._by_id = dict[int, str]()
+        self._by_id = dict[RecordId, str]()
         self._repetitions, self._varies = 0, False
 
-    def add(self, number: int, value: Any) -> None:
+    def add(self, number: RecordId, value: Any) -> None:
         text = compact_json(value)
         if number in self._by_id:
             self._repetitions += 1

@@ -22,8 +22,9 @@ from pipelines.migration.model.reasons import (
 )
 from pipelines.migration.model.resource_types import COMPLETED, LOCATIONS, ResourceType, is_written_later
 from pipelines.records.left_out import LeftOut
+from pipelines.records.values import RecordId
 
-FindTarget = Callable[[str, int], tuple[bool, int | None]]
+FindTarget = Callable[[str, RecordId], tuple[bool, RecordId | None]]
 """Whether a record of the source is, or will be, in the target; and its id there, if it has one yet."""
 
 
@@ -58,7 +59,7 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
             continue
         field, many = resource.fields[name], isinstance(values[name], list)
         entries = values[name] if many else [values[name]]
-        pairs, compared, missing = list[tuple[int, int | None]](), list[Any](), dict[int, Any]()
+        pairs, compared, missing = list[tuple[RecordId, RecordId | None]](), list[Any](), dict[int, Any]()
         for position, entry in enumerate(entries):
             source_id = field.id_of(entry) or 0
             is_there, target_id = find_target(referred, source_id)
@@ -90,7 +91,9 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
     return MappedForm(values, references, unsent, why, frozenset(unknown), form.empty, reason, after)
 
 
-def mark_waiting(resource: str, source_id: int, record: MappedForm, precedes: Callable[[int, int], bool]) -> MappedForm:
+def mark_waiting(
+    resource: str, source_id: RecordId, record: MappedForm, precedes: Callable[[RecordId, RecordId], bool]
+) -> MappedForm:
     """Mark the references that have to wait for a second request. `precedes`: whether one record is created before another."""
     for reference in record.references.values():
         waits_for = [

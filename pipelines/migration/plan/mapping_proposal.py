@@ -133,7 +133,7 @@ def _unknown_references(learner: TypeLearner) -> Iterator[tuple[str, FieldMappin
             continue
         asked = "Which records are these?"
         if key in candidates:
-            asked = f"Ids of all these numbers: {', '.join(candidates[key])}."
+            asked = f"All of these are ids of: {', '.join(candidates[key])}."
         comment = f'{_seen(learner, key)}. {asked} Answer with a resource, or "{NOTHING}" for plain values; or move it to left_out'
         yield name, msgspec.structs.replace(supposed.fields[name], leads_to=OPEN), comment
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import MergeRequest, ResourceType
+from pipelines.records.values import RecordId, id_order
 from pipelines.shapes.model import MergeSchema
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ def names_remaining_record(field: str) -> bool:
 class Merge(NamedTuple):
     """Records of the target that become one: the one that remains, and those that are merged into it."""
 
-    remains: int
-    ids: list[int]
+    remains: RecordId
+    ids: list[RecordId]
 
 
 def decided_merge(match: Match) -> Merge | None:
@@ -57,8 +58,8 @@ def decided_merge(match: Match) -> Merge | None:
     if match.decision != Decision.MERGE or match.reason not in (None, SEVERAL):
         return None
     group = _group(match)
-    remains = match.decided_id or match.target_id or min(group, default=0)
-    ids = sorted(number for number in group if number != remains)
+    remains = match.decided_id or match.target_id or min(group, key=id_order, default=0)
+    ids = sorted((number for number in group if number != remains), key=id_order)
     return Merge(remains, ids) if ids and remains in group else None
 
 
@@ -73,7 +74,7 @@ def is_into_another(match: Match) -> bool:
     )
 
 
-def _group(match: Match) -> list[int]:
+def _group(match: Match) -> list[RecordId]:
     """The records of the target that fit."""
     return match.candidates if match.target_id is None else [match.target_id, *match.twins]
 

@@ -7,8 +7,9 @@ that may refer to records is not sent as it stands. Nothing is concluded from it
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import Any
 
 from pipelines.migration.model.target_reading import TargetListing
@@ -21,10 +22,13 @@ from pipelines.records.shapes.field_names import (
     words_of,
 )
 from pipelines.records.shapes.observation import ANY_KEY
-from pipelines.records.values import decode_json
+from pipelines.records.values import RecordId, decode_json, record_id
 
 MOST_VALUES = 10_000
 """Different numbers of a field that are compared."""
+
+MOST_TEXTS = 100_000
+"""Different texts of records that are compared with ids."""
 
 MOST_OF_ADDRESS = 500
 """Characters of a text that may be the address of a record."""
@@ -61,26 +65,46 @@ DANGLING = 2
 Path = tuple[str, ...]
 
 
+def text_ids_in(records: Iterable[Mapping[str, Any]], listings: Mapping[str, TargetListing]) -> set[str]:
+    """The texts in records, at any depth, that are ids of records of these listings and no whole numbers."""
+    with_texts = [listing for listing in listings.values() if listing.has_text_ids]
+    texts = set[str]()
+    for record in records if with_texts else ():
+        for name in record.keys() - {"id"}:
+            values = (value for _path, value in _values((name,), record[name]) if isinstance(value, str))
+            texts.update(
+                islice((value for value in values if isinstance(record_id(value), str)), MOST_TEXTS - len(texts))
+            )
+    return {text for listing in with_texts for ids in listing.ids() for text in texts & ids}
+
+
 def fields_with_ids(
-    records: Iterable[Mapping[str, Any]], names: Collection[str], listings: Mapping[str, TargetListing]
+    records: Iterable[Mapping[str, Any]],
+    names: Collection[str],
+    listings: Mapping[str, TargetListing],
+    text_ids: Container[str] = (),
 ) -> dict[str, list[str]]:
     """Field → the resources whose ids are half of its numbers or more, or whose record any of its texts is the address of, at any depth.
 
-    `listings`: every resource of the same library. Numbers of fields that are named after a quantity or a choice say nothing.
+    `listings`: every resource of the same library; `text_ids`: those of their ids that are no numbers. What is named after a quantity or a
+    choice says nothing.
     """
-    values: dict[Path, set[int] | None] = {}
+    values: dict[Path, set[RecordId] | None] = {}
     addressed = dict[str, list[str]]()
     for record in records:
         for name in names:
             for path, value in _values((name,), record.get(name)):
                 if not is_quantity("_".join(path)):  # `borrower: {number: 7}` is the number of a borrower
-                    _add(values, path, _numbers(value, is_title=not _TITLES.isdisjoint(words_of(path[-1])[-1:])))
+                    is_title = not _TITLES.isdisjoint(words_of(path[-1])[-1:])
+                    _add(values, path, _numbers(value, is_title=is_title, text_ids=text_ids))
                 if name not in addressed and isinstance(value, str) and (resource := _addressed_resource(value)):
                     addressed[name] = [resource]
     return addressed | _owners({path: numbers for path, numbers in values.items() if numbers}, listings)
 
 
-def _owners(by_path: Mapping[Path, AbstractSet[int]], listings: Mapping[str, TargetListing]) -> dict[str, list[str]]:
+def _owners(
+    by_path: Mapping[Path, AbstractSet[RecordId]], listings: Mapping[str, TargetListing]
+) -> dict[str, list[str]]:
     """Field → the resources that have the numbers of a path in it as their ids, but for those of records that are gone."""
     owners: dict[str, list[str]] = {}
     for resource, listing in listings.items() if by_path else ():
@@ -138,9 +162,11 @@ def _decoded(text: str) -> object:
         return None
 
 
-def _numbers(value: object, *, is_title: bool) -> list[int]:
-    """The whole numbers from 1 on that a value is: one, several in a text, or one behind a kind; empty for any other value."""
+def _numbers(value: object, *, is_title: bool, text_ids: Container[str]) -> Sequence[RecordId]:
+    """The ids that a value may be: a known text, else whole numbers from 1 on: one, several in a text, or one behind a kind."""
     if isinstance(value, str):
+        if value in text_ids:
+            return [value]
         kind_and_number = None if is_title else _KIND_AND_NUMBER.fullmatch(value)
         if kind_and_number and resource_named(stem_of(kind_and_number[1])):
             return [int(kind_and_number[2])]
@@ -150,7 +176,7 @@ def _numbers(value: object, *, is_title: bool) -> list[int]:
     return [value] if type(value) is int and value > 0 else []
 
 
-def _add(values: dict[Path, set[int] | None], path: Path, numbers: Collection[int]) -> None:
+def _add(values: dict[Path, set[RecordId] | None], path: Path, numbers: Collection[RecordId]) -> None:
     collected = values.setdefault(path, set())
     if not numbers:
         values[path] = None

@@ -33,6 +33,7 @@ from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.records.files import attached_files
 from pipelines.records.forms import PublicationForm, add_unsent_files, precision_of
 from pipelines.records.left_out import LeftOut
+from pipelines.records.values import RecordId
 
 Verdicts = Mapping[str, FieldVerdict]
 
@@ -208,7 +209,7 @@ class RowMaker:
             after=[*match.source.after] if action == Action.CREATE else [],
         )
 
-    def _added_later(self, name: str, ids: list[int], reference: PlannedReference | None) -> PlannedReference:
+    def _added_later(self, name: str, ids: list[RecordId], reference: PlannedReference | None) -> PlannedReference:
         """The records that are added to a list below the record, once that is there."""
         later = reference or PlannedReference(self.resource.references[name], ids, [*ids], many=True)
         self.totals.requests += max(0, len(later.source_ids) - 1)

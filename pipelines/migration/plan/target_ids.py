@@ -1,6 +1,6 @@
 """Which record of the target each record of the source is: noted while a plan is made, and kept with it, because references need it.
 
-In a SQLite file, so that memory does not grow with the library (I11). It has ids and nothing else.
+In a SQLite file, so that memory does not grow with the library (I11). It has ids and nothing else, in columns without a type: "007" stays.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from pipelines.file_access import make_file
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.plan import IDS
 from pipelines.migration.model.resource_types import is_written_later
+from pipelines.records.values import RecordId, record_id
 from pipelines.store.durable import storage_errors
 
 _SCHEMA = """
     PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
     CREATE TABLE IF NOT EXISTS planned
-        (resource TEXT, source_id INTEGER, target_id INTEGER, PRIMARY KEY (resource, source_id)) WITHOUT ROWID;
+        (resource TEXT, source_id, target_id, PRIMARY KEY (resource, source_id)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS matched (resource TEXT PRIMARY KEY);
-    CREATE TABLE IF NOT EXISTS merged (resource TEXT, id INTEGER, remains INTEGER, PRIMARY KEY (resource, id));
-    CREATE TEMP TABLE placed (place INTEGER PRIMARY KEY, id INTEGER UNIQUE);
+    CREATE TABLE IF NOT EXISTS merged (resource TEXT, id, remains, PRIMARY KEY (resource, id));
+    CREATE TEMP TABLE placed (place INTEGER PRIMARY KEY, id UNIQUE);
 """
 
 
@@ -51,7 +52,7 @@ class TargetIds:
         """Store the target ids of rows of the plan. `to_be_created`: whether the plan creates the records that the target lacks."""
         names = ("resource", "source_id", "target_id", "action")
         rows = [
-            (resource, source_id, None if action == Action.CREATE else target_id)
+            (resource, record_id(source_id), None if action == Action.CREATE else record_id(target_id))
             for resource, source_id, target_id, action in zip(
                 *(batch.column(name).to_pylist() for name in names), strict=True
             )
@@ -65,11 +66,11 @@ class TargetIds:
         self._known.add(resource)
         self._insert("INSERT OR IGNORE INTO matched VALUES (?)", [(resource,)])
 
-    def note_merge(self, resource: str, ids: Iterable[int], remains: int) -> None:
+    def note_merge(self, resource: str, ids: Iterable[RecordId], remains: RecordId) -> None:
         """The plan merges these records of the target into another one."""
         self.merged |= {(resource, number): remains for number in ids}
 
-    def merged_before(self, resource: str) -> dict[tuple[str, int], int]:
+    def merged_before(self, resource: str) -> dict[tuple[str, RecordId], RecordId]:
         """What of `merged` is written before a resource."""
         return {key: remains for key, remains in self.merged.items() if not is_written_later(key[0], resource)}
 
@@ -86,12 +87,12 @@ class TargetIds:
         """Whether the records of a resource are matched."""
         return resource in self._known
 
-    def keep_order(self, ids: Iterable[int]) -> None:
+    def keep_order(self, ids: Iterable[RecordId]) -> None:
         """Remember the order in which the records of a resource are created."""
         self._db.execute("DELETE FROM placed")
         self._insert("INSERT OR IGNORE INTO placed (id) VALUES (?)", ((number,) for number in ids))
 
-    def precedes(self, source_id: int, other_id: int) -> bool:
+    def precedes(self, source_id: RecordId, other_id: RecordId) -> bool:
         """Whether a record of the source is created before another one of the resource."""
         ((is_first,),) = self._db.execute(
             "SELECT coalesce((SELECT place FROM placed WHERE id = ?) < (SELECT place FROM placed WHERE id = ?), false)",
@@ -99,7 +100,7 @@ class TargetIds:
         ).fetchall()
         return bool(is_first)
 
-    def target_of(self, resource: str, source_id: int) -> tuple[bool, int | None]:
+    def target_of(self, resource: str, source_id: RecordId) -> tuple[bool, RecordId | None]:
         """Whether a record is, or will be, in the target; and its id there, if it has one yet."""
         row = self._db.execute(
             "SELECT target_id FROM planned WHERE resource = ? AND source_id = ?", (resource, source_id)

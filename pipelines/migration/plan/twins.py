@@ -13,8 +13,9 @@ from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.comparison_database import comparison_database, create_table, scratch_table
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Twin
+from pipelines.records.values import RecordId, ids_of
 
-CREATED = scratch_table("created", {"source_id": pa.int64(), "target_id": pa.int64(), "plan": pa.string()})
+CREATED = scratch_table("created", {"source_id": pa.string(), "target_id": pa.string(), "plan": pa.string()})
 """The records of the target that plans created."""
 
 _TWINS = """
@@ -29,7 +30,7 @@ _TWINS = """
     ORDER BY n.id
 """
 
-KnownBefore = Callable[[str, str, Collection[int]], set[int]]
+KnownBefore = Callable[[str, str, Collection[RecordId]], set[RecordId]]
 """Returns those ids of a resource that were in the target when a plan was made. It gets the plan, the resource and the ids."""
 
 
@@ -39,7 +40,8 @@ def find_twins(journal: Journal, sides: Iterable[Side], known_before: KnownBefor
         resource = side.resource
         with comparison_database(side.folder, {"records": side}) as database:
             create_table(database, CREATED, journal.creations(resource))
-            rows = database.execute(_TWINS).fetchall()
+            fetched = database.execute(_TWINS).fetchall()
+        rows = [(*ids_of(ids), plan) for *ids, plan in fetched]
         known_ids = journal.known_ids(resource, [number for number, *_ in rows])
         for plan in sorted({plan for *_, plan in rows}):
             known_ids |= known_before(plan, resource, [number for number, *_, name in rows if name == plan])

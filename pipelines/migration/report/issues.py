@@ -7,7 +7,7 @@ groups and of examples is bounded (I11, I13).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -20,10 +20,11 @@ from pipelines.migration.model.findings import Finding, NotMoved
 from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.plan import CONFLICTS, Plan, PlanFacts
 from pipelines.migration.model.plan_findings import findings_of
-from pipelines.migration.model.reasons import NO_NUMBER, REASONS, Kind, Work, work_of
+from pipelines.migration.model.reasons import NO_ID, REASONS, Kind, Work, work_of
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.advice import field_name
 from pipelines.records.tables.registry import PERSONAL
+from pipelines.records.values import record_id
 from pipelines.report.rendering import link_to
 from pipelines.report.tables import CACHED_TEXTS, IssueLine, IssueTables, open_issue_tables
 
@@ -81,7 +82,7 @@ _EXAMPLES = f"""
     SELECT source_id, payload -> {_POINTER.format(name="$2")}, before -> {_POINTER.format(name="$2")}
     FROM file
     WHERE action = '{Action.PATCH}' AND resource = $1 AND source_id IN (SELECT unnest($3))
-    ORDER BY source_id
+    ORDER BY length(source_id), source_id
 """  # noqa: S608  our own words
 
 
@@ -174,9 +175,9 @@ def _write(plan: Plan, summary: PlanSummary, tables: IssueTables) -> None:
     for group in sorted(common, key=lambda group: (work_of(group.examples[0].code), -group.count)):
         tables.write(_common_line(facts, group))
     if facts.unfit:
-        reason = REASONS[NO_NUMBER]
+        reason = REASONS[NO_ID]
         record = counted(facts.unfit, "record")
-        tables.write(IssueLine(record, "", "id", "", reason.problem, reason.suggestion, NO_NUMBER, ""))
+        tables.write(IssueLine(record, "", "id", "", reason.problem, reason.suggestion, NO_ID, ""))
     summary.lines = tables.lines
 
 
@@ -220,12 +221,10 @@ def _patched(database: duckdb.DuckDBPyConnection) -> Iterator[PatchedField]:
         yield PatchedField(resource, name, records, replaced, examples)
 
 
-def _before_and_after(
-    database: duckdb.DuckDBPyConnection, resource: str, name: str, ids: Sequence[int]
-) -> list[Finding]:
-    rows = database.execute(_EXAMPLES, [resource, name, list(ids)]).fetchall()
+def _before_and_after(database: duckdb.DuckDBPyConnection, resource: str, name: str, ids: list[str]) -> list[Finding]:
+    rows = database.execute(_EXAMPLES, [resource, name, ids]).fetchall()
     return [
-        Finding(code="", resource=resource, source_id=number, wanted=after, found=before, problem="")
+        Finding(code="", resource=resource, source_id=record_id(number), wanted=after, found=before, problem="")
         for number, new, old in rows
         for after, before in [display_both(name, value_of(new), value_of(old))]
     ]

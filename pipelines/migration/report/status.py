@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError
 from pipelines.humanize import MOST_LISTED
+from pipelines.inventory import record_path
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import Side, digest
 from pipelines.migration.model.findings import Finding, StepResult
@@ -23,6 +24,7 @@ from pipelines.migration.model.plan_findings import add_lacking
 from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications
+from pipelines.records.values import RecordId
 from pipelines.store.durable import storage_errors
 
 DONE_AS = {
@@ -89,8 +91,8 @@ class RecordView(msgspec.Struct, kw_only=True):
 
     plan: str
     resource: str
-    source_id: int
-    target_id: int | None
+    source_id: RecordId
+    target_id: RecordId | None
     action: str
     state: str
     """The state of its write: done, refused, ..., or `not written`."""
@@ -137,7 +139,7 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
 def three_way(
     plan: Plan,
     journal: Journal,
-    source_id: int,
+    source_id: RecordId,
     publications: ResourceType,
     find: Callable[[str], Mapping[str, str] | None],
 ) -> RecordView:
@@ -155,7 +157,7 @@ def three_way(
         None,
     )
     target_id = row.target_id if entry is None or entry.target_id is None else entry.target_id
-    live = None if target_id is None else find(f"{row.resource}/{target_id}")
+    live = None if target_id is None else find(record_path(row.resource, target_id))
     source, before = (
         _side(publications, plan.side(name), number) for name, number in ((SOURCE, source_id), (TARGET, row.target_id))
     )
@@ -209,8 +211,8 @@ def _unfinished(entry: JournalEntry) -> Finding:
     )
 
 
-def _row(plan: Plan, source_id: int) -> PlanRow:
-    is_it = (pc.field("resource") == PUBLICATIONS) & (pc.field("source_id") == source_id)
+def _row(plan: Plan, source_id: RecordId) -> PlanRow:
+    is_it = (pc.field("resource") == PUBLICATIONS) & (pc.field("source_id") == str(source_id))
     with storage_errors(plan.folder):
         rows = pq.read_table(plan.path(ROWS), filters=is_it).to_pylist()
     if not rows:
@@ -218,6 +220,6 @@ def _row(plan: Plan, source_id: int) -> PlanRow:
     return plan_row(rows[0])
 
 
-def _side(publications: ResourceType, side: Side, number: int | None) -> Mapping[str, str]:
+def _side(publications: ResourceType, side: Side, number: RecordId | None) -> Mapping[str, str]:
     forms = side.forms([] if number is None else [number])
     return publications.compared(forms[number].values) if number in forms else {}

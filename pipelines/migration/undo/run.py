@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from pipelines.errors import RefusedError
+from pipelines.inventory import record_path
 from pipelines.migration.apply.attachments import shows_files
 from pipelines.migration.apply.executor import Executor
 from pipelines.migration.apply.row_result import RowResult
@@ -26,6 +27,7 @@ from pipelines.migration.plan.files import described_files, part_of
 from pipelines.migration.undo.decision import InverseRow, TargetRecord, inverse_row
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.undo.worklist import OPEN, UndoItem, item_of, worklist
+from pipelines.records.values import RecordId
 
 
 class UndoRun(Executor[UndoResult]):
@@ -116,7 +118,7 @@ class UndoRun(Executor[UndoResult]):
             self._request(change.method, change.path, inverse.undoes, change.body)
             self._writer.records.changed(inverse.resource, inverse.existing_target_id)
         elif inverse.action == Action.DELETE:
-            self._request("DELETE", f"{inverse.resource}/{inverse.target_id}", inverse.undoes)
+            self._request("DELETE", record_path(inverse.resource, inverse.target_id), inverse.undoes)
         if inverse.undoes:
             self._journal.undone(*inverse.undoes)
 
@@ -130,7 +132,7 @@ class UndoRun(Executor[UndoResult]):
                 raise
 
 
-def _records(now: TargetNow, ids: set[int]) -> dict[int, TargetRecord]:
+def _records(now: TargetNow, ids: set[RecordId]) -> dict[RecordId, TargetRecord]:
     """Id → the record in the target as it is `now`."""
     files = now.side.files(ids)
     return {

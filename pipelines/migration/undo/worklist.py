@@ -9,6 +9,7 @@ from pipelines.migration.model.actions import WRITTEN_ACTIONS
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_unsettled
 from pipelines.migration.model.plan import Plan, PlanRow, plan_row
+from pipelines.records.values import RecordId
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import open_table
 
@@ -46,7 +47,7 @@ class UndoItem(NamedTuple):
         return [entry for entry in self.open_entries if entry.kind == WriteKind.LINK]
 
     @property
-    def target_id(self) -> int | None:
+    def target_id(self) -> RecordId | None:
         """Id of the record in the target."""
         ids = (entry.target_id for entry in self.open_entries if entry.target_id is not None)
         return next(ids, self.row.target_id)

@@ -17,6 +17,7 @@ from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.reasons import DIFFERING, UNREAD
 from pipelines.migration.verify.discrepancies import Discrepancies, file_finding
 from pipelines.records.files import COVER, FileReference, file_references, is_whole, resolved
+from pipelines.records.values import as_id
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.download import Downloads, Failed, Received
 from pipelines.service.files.signed_urls import SignedUrls
@@ -29,8 +30,8 @@ STEP = 100
 class _PresentFile(NamedTuple):
     """A row of `files.PRESENT`, with the JSON of its record."""
 
-    source_id: int
-    target_id: int
+    source_id: str
+    target_id: str
     kind: str
     asset_id: int | None
     description: str
@@ -79,7 +80,8 @@ class Contents:
         database = discrepancies.database
         (total,) = database.cursor().execute("SELECT count(*) FROM present").fetchone() or (0,)
         batches = database.sql(
-            f"SELECT p.*, encode(r.payload) FROM present AS p JOIN read_parquet({literal(escaped(self._raw))}) AS r ON r.id = p.target_id"  # noqa: S608
+            f"SELECT p.*, encode(r.payload) FROM present AS p JOIN read_parquet({literal(escaped(self._raw))}) AS r "  # noqa: S608
+            "ON CAST(r.id AS VARCHAR) = p.target_id"
         ).to_arrow_reader(STEP)
         check = partial(self._check, discrepancies, total)
         try:
@@ -129,4 +131,6 @@ class Contents:
 
 
 def _finding(code: str, file: _PresentFile, received: str, problem: str) -> Finding:
-    return file_finding(code, (file.source_id, file.target_id), file.kind, (file.description, received), problem)
+    return file_finding(
+        code, (as_id(file.source_id), as_id(file.target_id)), file.kind, (file.description, received), problem
+    )

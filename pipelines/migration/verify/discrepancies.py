@@ -16,6 +16,7 @@ from pipelines.migration.model.reasons import DIFFERING
 from pipelines.migration.model.resource_types import PUBLICATIONS, WRITING_ORDER
 from pipelines.records.batches import Row
 from pipelines.records.files import COVER
+from pipelines.records.values import RecordId, record_id
 from pipelines.report.issues import safe_text
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ MOST_CHARACTERS = 300
 FILES = "files"
 """The field of a finding that is about a file; of one that is about a cover, it is `COVER`."""
 
-_TYPES: dict[str, pa.DataType] = {"source_id": pa.int64(), "target_id": pa.int64(), "lacking": pa.bool_()}
-FINDINGS = scratch_table("findings", {name: _TYPES.get(name, pa.string()) for name in Finding.__struct_fields__})
+FINDINGS = scratch_table("findings", dict.fromkeys(Finding.__struct_fields__, pa.string()) | {"lacking": pa.bool_()})
 """The findings; SQL leaves some columns empty."""
 
 INSERT = "INSERT INTO findings (code, resource, source_id, target_id, problem, title)"
@@ -36,7 +36,13 @@ INSERT = "INSERT INTO findings (code, resource, source_id, target_id, problem, t
 
 
 def file_finding(
-    code: str, record: tuple[int, int], kind: str, texts: tuple[str, str], problem: str, *, lacking: bool = False
+    code: str,
+    record: tuple[RecordId, RecordId],
+    kind: str,
+    texts: tuple[str, str],
+    problem: str,
+    *,
+    lacking: bool = False,
 ) -> Finding:
     """A finding on a file. `record`: its ids in the source and in the target; `texts`: the planned file, and the one that is there."""
     return Finding(
@@ -92,8 +98,8 @@ class Discrepancies:
     def findings(self) -> Iterator[Finding]:
         """Yield all, publications first, and what the plan could not send last."""
         rows = self.database.execute(
-            "SELECT * FROM findings ORDER BY lacking NULLS FIRST, resource <> ?, list_position(?, resource), source_id NULLS LAST, "
-            "field NULLS FIRST, target_id, wanted",
+            "SELECT * FROM findings ORDER BY lacking NULLS FIRST, resource <> ?, list_position(?, resource), "
+            "length(source_id) NULLS LAST, source_id, field NULLS FIRST, target_id, wanted",
             [PUBLICATIONS, list(WRITING_ORDER)],
         )
         while batch := rows.fetchmany(STEP):
@@ -102,4 +108,5 @@ class Discrepancies:
                     name: value for name, value in zip(FINDINGS.schema.names, row, strict=True) if value is not None
                 }
                 texts = {name: safe_text(values.get(name, ""), MOST_CHARACTERS) for name in ("title", "problem")}
-                yield Finding(**{**values, **texts})
+                ids = {name: record_id(values.get(name)) for name in ("source_id", "target_id")}
+                yield Finding(**{**values, **texts, **ids})

@@ -23,14 +23,15 @@ from pipelines.migration.plan.files import described_files, differing_parts, par
 from pipelines.migration.verify.discrepancies import Discrepancies, file_finding
 from pipelines.records.batches import Row
 from pipelines.records.files import ASSET, COVER, AttachedFile
+from pipelines.records.values import RecordId
 from pipelines.service.redaction import outside_text
 
 _TEXT, _NUMBER = pa.string(), pa.int64()
 PRESENT = scratch_table(
     "present",
     {
-        "source_id": _NUMBER,
-        "target_id": _NUMBER,
+        "source_id": _TEXT,
+        "target_id": _TEXT,
         "kind": _TEXT,
         "asset_id": _NUMBER,
         "description": _TEXT,
@@ -87,7 +88,7 @@ def compare_files(
     *,
     known_ids: AbstractSet[int | None],
     written: Mapping[str, WrittenFile],
-    record: tuple[int, int] = (0, 0),
+    record: tuple[RecordId, RecordId] = (0, 0),
 ) -> tuple[list[Finding], list[tuple[PlannedFile, AttachedFile]]]:
     """Returns the findings on the files of one record, and each planned file that is there with its file in the target.
 
@@ -174,7 +175,7 @@ def _difference(file: PlannedFile, match: AttachedFile, entry: WrittenFile | Non
 
 
 def _finding(
-    record: tuple[int, int],
+    record: tuple[RecordId, RecordId],
     code: str,
     file: PlannedFile,
     why: str,
@@ -187,7 +188,9 @@ def _finding(
     return file_finding(code, record, file.kind, (_describe(file), shown), why, lacking=lacking)
 
 
-def _present(pairs: Iterable[tuple[PlannedFile, AttachedFile]], source_id: int, target_id: int) -> Iterator[Row]:
+def _present(
+    pairs: Iterable[tuple[PlannedFile, AttachedFile]], source_id: RecordId, target_id: RecordId
+) -> Iterator[Row]:
     """Rows of `PRESENT`. Without covers that were there before the plan: they were left, and may be other ones."""
     for file, match in pairs:
         if file.sha256 is not None and (file.action == FileAction.UPLOAD or file.kind == ASSET):

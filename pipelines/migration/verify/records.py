@@ -20,6 +20,7 @@ from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_comparison import Located, TargetComparison
 from pipelines.migration.verify.discrepancies import INSERT, MOST_CHARACTERS, Discrepancies
 from pipelines.migration.verify.files import check_files
+from pipelines.records.values import id_order
 from pipelines.report.rendering import NOT_SHOWN
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _find_differing(comparison: TargetComparison, found: Discrepancies, resource
                 differing.append((located, now, fields))
             found.add(
                 row.finding(DUPLICATED, f"it was to be merged into {row.target_id}", target_id=number)
-                for number in sorted(side.ids_among(row.candidates if row.action == Action.MERGE else ()))
+                for number in sorted(side.ids_among(row.candidates if row.action == Action.MERGE else ()), key=id_order)
             )
         _add(comparison, found, resource_type, differing)
 

@@ -7,7 +7,7 @@ from outside: their number and depth are limited, and so are the names (I13).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -65,7 +65,7 @@ class FieldShape(msgspec.Struct, omit_defaults=True, gc=False):
     kinds: dict[str, int] = {}
     """`Kind` → values of it."""
     digits: int = 0
-    """How many of its texts are a whole number: an id may be a text."""
+    """How many of its texts are ids: whole numbers, or others that records are known to have."""
     members: dict[str, FieldShape] = {}
     """The members of its objects."""
     entries: FieldShape | None = None
@@ -124,10 +124,11 @@ class ObservedColumn(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Observer:
-    """Counts the fields of records."""
+    """Counts the fields of records. `text_ids`: the texts that are ids, besides whole numbers."""
 
-    def __init__(self) -> None:
+    def __init__(self, text_ids: Container[str] = ()) -> None:
         self.shape = RecordShape()
+        self._text_ids = text_ids
         self._fields = 0
 
     def observe(self, records: Iterable[dict[str, Any]]) -> None:
@@ -154,7 +155,7 @@ class Observer:
         kind, kinds = kind_of(value), field.kinds
         kinds[kind] = kinds.get(kind, 0) + 1
         if kind is Kind.TEXT:
-            field.digits += str(value).isdigit() and whole_number(value) is not None
+            field.digits += (str(value).isdigit() and whole_number(value) is not None) or value in self._text_ids
         elif depth >= MAX_DEPTH:
             return
         elif kind is Kind.OBJECT:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from pipelines.inventory import RESOURCES
-from pipelines.records.values import whole_number
+from pipelines.records.values import RecordId, record_id
 
 
 class _Envelope(msgspec.Struct):
@@ -132,28 +132,32 @@ def created_record(answer: object, fields: Collection[str]) -> dict[str, Any] | 
     if not isinstance(answer, dict):
         return None
     record = _plain(answer)
-    if _has_id(record):
+    if _has_id(record, fields):
         return record
     if not record.keys().isdisjoint(fields):
         return None
     inner = _inner_objects(answer)
     named = [
-        member for member in inner if _has_id(member) and (len(inner) == 1 or not member.keys().isdisjoint(fields))
+        member
+        for member in inner
+        if _has_id(member, fields) and (len(inner) == 1 or not member.keys().isdisjoint(fields))
     ]
     return named[0] if len(named) == 1 else None
 
 
-def record_with_id(answer: dict[str, Any], number: int | None) -> dict[str, Any]:
+def record_with_id(answer: dict[str, Any], number: RecordId | None) -> dict[str, Any]:
     """Returns the record with this id in an answer: the answer itself, or the object in it; the answer where neither has the id."""
     record = _plain(answer)
-    if whole_number(record.get("id")) == number:
+    if record_id(record.get("id")) == number:
         return record
-    inner = [member for member in _inner_objects(answer) if _has_id(member) and whole_number(member["id"]) == number]
+    inner = [member for member in _inner_objects(answer) if number and record_id(member.get("id")) == number]
     return inner[0] if len(inner) == 1 else answer
 
 
-def _has_id(record: Mapping[str, Any]) -> bool:
-    return (whole_number(record.get("id")) or 0) > 0
+def _has_id(record: Mapping[str, Any], fields: Collection[str]) -> bool:
+    """Whether an object has the id of a record. A text may be that of a request or a job where the object has none of the `fields`."""
+    number = record_id(record.get("id"))
+    return number is not None and (not record.keys().isdisjoint(fields) if isinstance(number, str) else number > 0)
 
 
 def _inner_objects(answer: dict[str, Any]) -> list[dict[str, Any]]:

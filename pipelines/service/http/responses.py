@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from http import HTTPStatus
 from typing import Any, cast
+from urllib.parse import unquote
 
 import httpx
 
@@ -20,7 +21,7 @@ from pipelines.errors import (
     UnnamedRecordError,
 )
 from pipelines.records.tables.registry import PERSONAL
-from pipelines.records.values import decode_json, whole_number
+from pipelines.records.values import RecordId, decode_json, record_id
 from pipelines.service.http.envelope import created_record
 from pipelines.service.http.failures import (
     describe_request,
@@ -87,12 +88,12 @@ def created(response: httpx.Response, fields: Collection[str]) -> dict[str, Any]
     return record
 
 
-def _located(response: httpx.Response) -> int | None:
+def _located(response: httpx.Response) -> RecordId | None:
     """The id in the header `Location` of a new record: the address of the list, and the id."""
     address = response.headers.get("location", "").partition("?")[0].rstrip("/")
     of_list, _, number = address.rpartition("/")
     same = of_list.rpartition("/")[2] == response.request.url.path.rpartition("/")[2]
-    return whole_number(number) if same and response.is_success else None
+    return record_id(unquote(number)) if same and response.is_success else None
 
 
 def _shown(response: httpx.Response) -> str:

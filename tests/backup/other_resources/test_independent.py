@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import StopError
 from pipelines.migration.flow import Migration
 from pipelines.settings.loading import load_settings
 from tests.backup.other_resources.conftest import TwoVersionRunner, rows
@@ -131,15 +130,13 @@ def test_every_existing_list_is_backed_up(serve: Serve) -> None:
     assert [(row["id"], row["id_raw"]) for row in rows(snapshot, "tasks")] == [(None, "0b6e-a1"), (None, "0b6e-a2")]
 
 
-def test_no_plan_is_made_for_a_library_with_ids_that_are_texts(serve: Serve) -> None:
-    """It would create again the tasks that are there, because it cannot name them."""
+def test_a_plan_knows_records_by_ids_that_are_texts(serve: Serve) -> None:
     runner = serve(service)[0]
     snapshot = runner.back_up("publications", "users", "tasks")
-    with (
-        Migration(load_settings(runner.config)) as migration,
-        pytest.raises(StopError, match="2 records among the tasks of 'new' have ids that are no whole numbers"),
-    ):
-        migration.plan(snapshot, "new", resources=["tasks"])
+    with Migration(load_settings(runner.config)) as migration:
+        plan = migration.plan(snapshot, "new", resources=["tasks"])
+    assert plan.facts.counts["tasks"] == {"unchanged": 2}
+    assert [row.target_id for row in plan.rows(resources=["tasks"])] == ["0b6e-a1", "0b6e-a2"]
 
 
 @pytest.mark.long

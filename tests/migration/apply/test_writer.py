@@ -247,14 +247,15 @@ def test_a_success_that_names_no_record_is_parked_and_never_sent_again(
     assert home.states()[(CREATE, 0) if part == "publications" else (A_FILE, 1)] == PARKED
 
 
-def test_a_lost_response_of_a_record_whose_id_is_no_number_is_parked(home: Home, library: SmallLibrary) -> None:
-    """It is there, so that it is never sent again; no number says which record it is."""
+@pytest.mark.parametrize(("text", "target_id"), [("12", 12), ("A-12", "A-12"), ("012", "012")])
+def test_a_lost_response_is_settled_where_ids_are_texts(
+    home: Home, library: SmallLibrary, text: str, target_id: int | str
+) -> None:
     library.order("POST publications", "lost")
-    library.changes = lambda fields: {**fields, "id": "A-12"}
+    library.changes = lambda fields: {**fields, "id": text}
     applied = home.apply([new()])
-    assert (applied.created, applied.failed, len(library.sent("POST publications"))) == (0, 1, 1)
-    assert "the target now has A-12" in applied.failures[0].problem
-    assert home.states()[CREATE, 0] == PARKED
+    assert (applied.created, len(library.sent("POST publications"))) == (1, 1)
+    assert home.entries()[CREATE, 0].target_id == target_id
 
 
 def test_a_record_is_sent_a_few_times_and_then_given_up_until_the_next_apply(home: Home, library: SmallLibrary) -> None:

@@ -5,6 +5,7 @@ The source is compared with the target without our code: both are read from the 
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -97,11 +98,16 @@ def sandbox() -> Iterator[SandboxProcess]:
 
 @pytest.fixture
 def pair(sandbox: SandboxProcess, tmp_path: Path, request: pytest.FixtureRequest) -> LibraryPair:
-    """A library with collections that refer to each other. Changes are PATCH, or a PUT that replaces the record."""
-    verb = getattr(request, "param", "PATCH")
+    """A library with collections that refer to each other. Changes are PATCH, or a PUT that replaces the record; or ids are texts."""
+    param = getattr(request, "param", "PATCH")
+    verb = "PUT" if param == "PUT" else "PATCH"
     collections = {**SHAPES["resources"]["collections"], "verb": verb, "replaces": verb == "PUT"}
     shapes = {"description": "follows", "resources": {**SHAPES["resources"], "collections": collections}}
-    for tenant in ("library", "target"):
+    for tenant, ids in (("library", "A."), ("target", "b#")):
+        if param == "texts":
+            shapes = json.loads(json.dumps(shapes).replace('"integer"', '"string"'))
+            for resource in shapes["resources"].values():
+                resource["ids"] = ids
         sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
     pair = make_pair(tmp_path, sandbox, "target")
     make_hierarchy(replace(pair, target="library", token=token_of(pair, "library")), verb)
@@ -157,7 +163,10 @@ def links_of(plan: Plan) -> dict[str, set[str]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("pair", "reads"), [("PATCH", range(1)), ("PUT", range(3, 6))], ids=["PATCH", "PUT"], indirect=["pair"]
+    ("pair", "reads"),
+    [("PATCH", range(1)), ("PUT", range(3, 6)), ("texts", range(1))],
+    ids=["PATCH", "PUT", "texts"],
+    indirect=["pair"],
 )
 def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back(
     pair: LibraryPair, reads: range

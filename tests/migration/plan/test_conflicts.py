@@ -143,7 +143,7 @@ def test_a_line_that_cannot_be_understood_is_an_error_with_its_number(
     [
         ("", "no line with the headings"),
         ("publications\t1\tskip\n", "no line with the headings"),
-        ("resource\tsource_id\tdecision\npublications\t1,000\tskip\n", "'1,000' in column source_id is not the number"),
+        ("resource\tsource_id\tdecision\npublications\t1,000\tskip\n", "'1,000' in column source_id is not the id"),
         ("resource\tsource_id\tdecision\nbooks\t1\tskip\n", "'books' in column resource is none of publications, "),
         ("resource\tsource_id\tdecision\nusers\t1\tskip\nusers\t1\tcreate\n", "but line 2 says 'skip'"),
         ('resource\tsource_id\tdecision\nusers\t1\t"skip\nusers\t2\tskip\n', "cannot be read as a table"),

@@ -49,16 +49,16 @@ def matched(
     """The matches of the SQL."""
     with duckdb.connect() as database:
         for name, side in (("source", source), ("target", target)):
-            database.execute(f"CREATE TABLE {name} (id BIGINT)")
-            database.execute(f"CREATE TABLE {name}_keys (id BIGINT, stage VARCHAR, type VARCHAR, value VARCHAR)")
+            database.execute(f"CREATE TABLE {name} (id VARCHAR)")
+            database.execute(f"CREATE TABLE {name}_keys (id VARCHAR, stage VARCHAR, type VARCHAR, value VARCHAR)")
             _fill(database, name, [(number,) for number in side.keys])
             rows = [(one, "identifier", *key) for one, keys in side.keys.items() for key in sorted(keys)]
             rows += [(one, "content", "content", text) for one, text in side.contents.items()]
             rows += [(one, "fingerprint", "fingerprint", text) for one, text in side.fingerprints.items() if text]
             _fill(database, f"{name}_keys", rows)
-        database.execute("CREATE TABLE written (source_id BIGINT, target_id BIGINT)")
+        database.execute("CREATE TABLE written (source_id VARCHAR, target_id VARCHAR)")
         _fill(database, "written", list((written or {}).items()))
-        database.execute("CREATE TABLE decisions (source_id BIGINT, decision VARCHAR, target_id BIGINT)")
+        database.execute("CREATE TABLE decisions (source_id VARCHAR, decision VARCHAR, target_id VARCHAR)")
         _fill(database, "decisions", [(one, *decision) for one, decision in (decisions or {}).items()])
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
         match(database, STAGES)
@@ -66,7 +66,10 @@ def matched(
         ambiguous = database.execute("SELECT source_id, candidates, reason FROM ambiguous").fetchall()
     assert len({row[0] for row in rows}) == len({row[1] for row in rows}) == len(rows), "matched twice"
     assert len({row[0] for row in ambiguous}) == len(ambiguous)
-    return Found({s: (t, how) for s, t, how in rows}, {s: (tuple(found), why) for s, found, why in ambiguous})
+    return Found(
+        {int(s): (int(t), how) for s, t, how in rows},
+        {int(s): (tuple(sorted(map(int, found))), why) for s, found, why in ambiguous},
+    )
 
 
 def _fill(database: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[object, ...]]) -> None:

@@ -124,7 +124,7 @@ def test_every_unsent_value_is_a_line_of_the_issues(usual: Plan) -> None:
         "several_targets",
         "deprecated",
         "unknown_part",
-        "no_number",
+        "no_id",
     ]
     assert {line["code"] for line in lines} <= IN_ISSUES | {"check_digit"}
     assert [line["title"] for line in lines if line["record"] == "user 2"] == [""], "a title may name a person"

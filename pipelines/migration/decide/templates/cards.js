@@ -204,12 +204,10 @@ function another(row, onChoice) {
 function numberField(row, onChoice) {
   const input = make("input", {
     type: "text",
-    inputmode: "numeric",
     class: "number",
     value: row.chosen ?? numberIn(row.decision),
     onchange: () => {
-      const typed = input.value.trim().replace(/^#/, "");
-      row.chosen = /^[1-9][0-9]{0,17}$/.test(typed) ? typed : undefined;
+      row.chosen = idIn(input.value);
       onChoice();
     },
   });

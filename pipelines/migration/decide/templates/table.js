@@ -3,8 +3,9 @@
 const LONGEST_CELL = 32000;
 const HEADING_WITHIN = 20;
 const MISTAKES_LISTED = 10;
-const NUMBER = /^[\s#']*(\d{1,19})(?:\.0)?\s*$/;
-const DECISION = /^(create|skip|match|source|target|merge)(?:[\s:=#]*(\d+))?[\s.]*$/;
+const TEXT_ID = "[^\\s#']*[^\\s#'\\d.,]\\S*?";
+const ID = new RegExp(`^[\\s#']*(?:(\\d{1,19})(?:\\.0)?|(${TEXT_ID}))\\s*$`);
+const DECISION = new RegExp(`^(create|skip|match|source|target|merge)(?:[\\s:=#]*(\\d+)|[\\s:=#]+(${TEXT_ID}))?[\\s.]*$`, "i");
 
 /** One cell as text on one line: no spreadsheet takes it for a formula. A number alone stays as it is, with its sign. */
 function cell(text) {
@@ -112,9 +113,15 @@ function parseTable(text, separator) {
   return lines;
 }
 
-/** A cell in lower case, with single blanks and in one Unicode form. */
+/** A cell with single blanks and in one Unicode form. */
 function plain(text) {
-  return (text ?? "").normalize("NFKC").toLowerCase().trim().split(/\s+/).join(" ");
+  return (text ?? "").normalize("NFKC").trim().split(/\s+/).join(" ");
+}
+
+/** The id in a cell; nothing unless there is exactly one. */
+function idIn(text) {
+  const found = ID.exec(plain(text));
+  return found?.[1] ? `${BigInt(found[1])}` : found?.[2];
 }
 
 function headingOf(cells) {
@@ -151,18 +158,19 @@ function decisionIn(cells, resource, mergeable) {
   const text = plain(cells.decision);
   const found = DECISION.exec(text);
   if (!found) throw new Error(`“${cells.decision.slice(0, 60)}” is no decision`);
-  const word = found[1];
+  const word = found[1].toLowerCase(),
+    named = found[2] ? `${BigInt(found[2])}` : found[3];
   if (word === "create" || word === "skip") {
-    if (found[2]) throw new Error(`“${text}”: ${word} takes no number`);
+    if (named) throw new Error(`“${text}”: ${word} takes no number`);
     return word;
   }
   if (word === "merge") {
     if (!mergeable) throw new Error(`“${text}”, but ${resource} cannot be merged`);
-    return found[2] ? `merge ${BigInt(found[2])}` : "merge";
+    return named ? `merge ${named}` : "merge";
   }
-  const number = found[2] ?? NUMBER.exec(plain(cells.candidates))?.[1];
+  const number = named ?? idIn(cells.candidates);
   if (!number) throw new Error(`“${text}” names no record of the target: write its number after it (${word} 123)`);
-  return `${word} ${BigInt(number)}`;
+  return `${word} ${number}`;
 }
 
 /** What a file decides: pairs of conflict and decision. Throws an Error that lists what cannot be used. */
@@ -172,10 +180,10 @@ function decisionsIn(text, byKey, mergeable) {
   const lines = linesOf(text);
   for (const { line, cells } of lines) {
     if (!plain(cells.decision)) continue;
-    const resource = plain(cells.resource).replaceAll(" ", "_");
-    const number = NUMBER.exec(plain(cells.source_id))?.[1];
+    const resource = plain(cells.resource).toLowerCase().replaceAll(" ", "_");
+    const number = idIn(cells.source_id);
     try {
-      const row = number && byKey.get(`${resource} ${BigInt(number)}`);
+      const row = number && byKey.get(`${resource} ${number}`);
       if (!row) throw new Error(`this plan does not ask about ${resource || "a record"} ${number ?? ""}`);
       pairs.push([row, decisionIn(cells, resource, mergeable.has(resource))]);
     } catch (error) {
