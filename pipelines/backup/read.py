@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from itertools import chain, islice
+from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -37,13 +38,15 @@ from pipelines.records.tables.registry import PERSONAL, raw_table
 from pipelines.records.values import decode_record
 from pipelines.service.client import LibraryClient
 from pipelines.service.end_of_v2 import end_of_v2_explained
-from pipelines.service.listing.listing import Listing, earlier_pages
+from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import ListingFacts, Page
+from pipelines.service.listing.page_checkpoint import WalkLog
 from pipelines.service_limits import PER_PAGE
 from pipelines.store.duplicates import add_missing, drop_duplicates
-from pipelines.store.parquet import TableWriter, table_writer
-from pipelines.store.snapshots.captures import Capture, count_ids
+from pipelines.store.parquet import TableWriter
+from pipelines.store.snapshots.captures import Capture, IdCounts, count_ids
 from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
+from pipelines.store.snapshots.page_log import PageLog
 
 BATCH_BYTES = 8 * 1024 * 1024
 """Bytes of JSON per row group: they bound the memory of a backup, and each of the seventy staged columns costs something per row group."""
@@ -106,13 +109,16 @@ def read_raw(
     """
     requests_before = client.requests
 
-    def walk(listing: Listing) -> _Walk:
-        pages = _watched(listing, resource, client, on_progress, on_page)
-        return _walk(capture, resource, kinds, listing, pages)
+    def pages_of(listing: Listing) -> Iterator[Page]:
+        return _watched(listing, resource, client, on_progress, on_page)
 
     try:
         with end_of_v2_explained(client, capture.facts.tenant):
-            return _read(capture, client, resource, walk, before_page)
+            with capture.page_log(resource, before_page) as log:
+                reader = ListReader(capture, client, resource, log, kinds=kinds)
+                facts, staged = reader.read(ENDPOINTS[resource], pages_of)
+            finish(capture, resource, facts, staged)
+            return facts
     except (RefusedError, AccessDeniedError, ProtocolError, TemporaryError) as error:
         begun = capture.has_pages(resource)
         goes_on = not alone and goes_on_without(capture, client, resource, error)
@@ -163,115 +169,112 @@ def record_unreadable(
     return unreadable
 
 
-def _read(
-    capture: Capture,
-    client: LibraryClient,
-    resource: str,
-    walk_over: Callable[[Listing], _Walk],
-    before_page: Callable[[], None],
-) -> ResourceFacts:
-    """Walk over the listing until a walk proves its result, or until it was begun `WALKS` times."""
-    counts_before = None
-    while True:
-        walk, spent = capture.facts.walks.get(resource, 1), capture.facts.spent.get(resource, 0)
-        with capture.page_log(resource, before_page) as log:
-            listing = Listing(
-                client,
-                ENDPOINTS[resource],
-                log=log,
-                walk=walk,
-                may_go_down=resource not in capture.facts.unsorted,
+class ListReader:
+    """Reads lists of a resource, each into a raw file with a proof (I4). `path`: of that file, where it is a part of the resource's."""
+
+    def __init__(
+        self,
+        capture: Capture,
+        client: LibraryClient,
+        resource: str,
+        log: PageLog,
+        *,
+        path: Path | None = None,
+        kinds: Kinds = STANDARD_KINDS,
+    ) -> None:
+        self._capture, self._client, self._resource, self._kinds = capture, client, resource, kinds
+        self._log = WalkLog(log)
+        self.path = path or capture.raw_path(resource)
+        self._key, self._text_ids = capture.key_of(f"raw_{resource}"), resource not in WITH_NUMBERS_AS_IDS
+
+    def read(
+        self, endpoints: Sequence[str], pages_of: Callable[[Listing], Iterator[Page]]
+    ) -> tuple[ResourceFacts, StagedWriter | None]:
+        """Walk over a list until a walk proves its result, or until it was begun `WALKS` times.
+
+        Returns the verdict, and the staged tables unless they lack a record of the raw file.
+        """
+        walks, requests, may_go_down, counts_before = list[ListingFacts](), 0, True, None
+        earlier = self.path.with_suffix(".earlier")
+        try:
+            for walk in range(1, WALKS + 1):
+                if walk > 1:
+                    self.path.replace(earlier)
+                listing = Listing(self._client, endpoints, log=self._log, walk=walk, may_go_down=may_go_down)
+                facts, staged, may_prove_more = self._walk(listing, pages_of(listing))
+                requests, may_go_down = requests + facts.requests, may_go_down and not listing.is_unsorted
+                counts, added = (facts.records, facts.distinct_ids, facts.x_total), 0
+                walks.append(listing.facts)
+                if not facts.complete and walk > 1:
+                    facts, added = self._add_earlier(walks, facts, earlier)
+                    staged = None
+                facts.walks, facts.requests = walk, requests
+                if facts.complete or not may_prove_more or not (added or counts != counts_before):
+                    break
+                counts_before = counts
+            return facts, staged
+        finally:
+            earlier.unlink(missing_ok=True)
+
+    def _add_earlier(
+        self, walks: Sequence[ListingFacts], facts: ResourceFacts, earlier: Path
+    ) -> tuple[ResourceFacts, int]:
+        """Add the records that only earlier walks read to a walk without a proof. Return the verdict on all, and the number of those."""
+        added = add_missing(self.path, earlier, self._resource, self._key, text_ids=self._text_ids)
+        stand_still = {(walk.totals_seen, walk.last_total) for walk in walks} == {(1, facts.x_total)}
+        if stand_still and not walks[-1].moved:
+            facts = prove_listing(walks[-1], self._count_ids(), walks=len(walks))
+        else:
+            facts.records, facts.distinct_ids = facts.records + added, facts.distinct_ids + added
+        if facts.complete:
+            facts.notes.append(
+                f"Records changed their places during the listing: its {len(walks)} walks together have each of the {facts.x_total:,} "
+                "records that the service announced (X-Total)."
             )
-            facts, staged, may_prove_more = walk_over(listing)
-            facts.walks, facts.requests = walk, facts.requests + spent
-            counts = facts.records, facts.distinct_ids, facts.x_total
-            if not facts.complete:
-                facts, added = _add_earlier(capture, resource, listing.facts, facts, earlier_pages(log, walk))
-                staged = staged if walk == 1 else None
-                may_prove_more = may_prove_more and not facts.complete and (added > 0 or counts != counts_before)
-            if not may_prove_more or walk >= WALKS:
-                finish(capture, resource, facts, staged)
-                return facts
-            counts_before = counts
-            capture.facts.walks[resource] = min(walk + 1, WALKS)
-            capture.facts.spent[resource] = spent + listing.facts.requests
-            if listing.is_unsorted:
-                capture.facts.unsorted = [*capture.facts.unsorted, resource]
-            capture.save()
+        elif added:
+            are, they = ("is", "it was") if added == 1 else ("are", "they were")
+            facts.notes.append(
+                f"{counted(added, 'record')} that only an earlier walk read {are} in it as well: {they} deleted meanwhile, or "
+                "changed places."
+            )
+        return facts, added
 
+    def _walk(self, listing: Listing, pages: Iterator[Page]) -> tuple[ResourceFacts, StagedWriter | None, bool]:
+        """Walk once into the raw file. Returns its facts, its staged tables, and whether another walk may prove more."""
+        capture, resource, observer = self._capture, self._resource, Observer()
+        schema = raw_table(resource).schema
+        pages = chain([*islice(pages, 1)], pages)  # the first page names the snapshot, whose name is in each staged row
+        described = staged_writer(capture, resource, self._kinds) if resource == DESCRIBED else nullcontext()
+        with capture.raw_writer(resource, self.path) as writer, described as staging:
+            with background_thread() as behind:
+                for records in _batches(pages):
+                    if staging is not None:
+                        observer.observe(decode_record(bytes(record)) for record in records.payloads[:SAMPLE])
+                    behind(partial(_write_batch, records, schema, writer, staging))
+            if staging is not None:
+                observer.shape.sampled = observer.shape.records < writer.rows
+                capture.facts.shapes[resource] = observer.shape
+        read_again = listing.facts.followed or (listing.facts.again > 0 and listing.facts.last_total is not None)
+        repeated = self._drop_duplicates() if read_again else 0
+        ids = self._count_ids()
+        if resource in PERSONAL:  # an id that is a text may be an address
+            ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]
+        facts = prove_listing(listing.facts, ids)
+        if (
+            ids.duplicates
+        ):  # they are counted: what changed its place, or was changed, is in the snapshot as it came last
+            repeated = self._drop_duplicates()
+            facts.records -= repeated
+        # a record that the service cannot send, or that has no id, is lacking in each walk
+        lacks_for_good = listing.facts.gaps or ids.without_id
+        may_prove_more = bool(ids.duplicates) or listing.facts.totals_seen > 1 or not lacks_for_good
+        return facts, None if repeated else staging, may_prove_more
 
-def _add_earlier(
-    capture: Capture, resource: str, listing: ListingFacts, facts: ResourceFacts, pages: Iterator[Page]
-) -> tuple[ResourceFacts, int]:
-    """Add the records that only earlier walks read to a listing without a proof. Return the verdict on all, and the number of those."""
-    totals, text_ids = set[int | None](), resource not in WITH_NUMBERS_AS_IDS
+    def _drop_duplicates(self) -> int:
+        return drop_duplicates(self.path, self._resource, self._key, text_ids=self._text_ids)
 
-    def noted() -> Iterator[Page]:
-        for page in pages:
-            totals.add(page.total)
-            yield page
-
-    path, key = capture.raw_path(resource), capture.key_of(f"raw_{resource}")
-    earlier, schema = path.with_suffix(".earlier"), raw_table(resource).schema
-    with table_writer(earlier, raw_table(resource), key) as writer:
-        for records in _batches(noted()):
-            writer.write(records.batch(schema))
-    added = add_missing(path, earlier, resource, key, text_ids=text_ids) if writer.rows else 0
-    earlier.unlink()
-    stands_still = listing.totals_seen == 1 and totals == {facts.x_total} and not listing.moved
-    if stands_still:
-        united = prove_listing(listing, count_ids(path, key, text_ids=text_ids), walks=facts.walks)
-        united.walks, united.requests = facts.walks, facts.requests
-        facts = united
-    else:
-        facts.records, facts.distinct_ids = facts.records + added, facts.distinct_ids + added
-    if facts.complete:
-        facts.notes.append(
-            f"Records changed their places during the listing: its {facts.walks} walks together have each of the {facts.x_total:,} records "
-            "that the service announced (X-Total)."
-        )
-    elif added:
-        are, they = ("is", "it was") if added == 1 else ("are", "they were")
-        facts.notes.append(
-            f"{counted(added, 'record')} that only an earlier walk read {are} in it as well: {they} deleted meanwhile, or changed places."
-        )
-    return facts, added
-
-
-_Walk = tuple[ResourceFacts, StagedWriter | None, bool]
-
-
-def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages: Iterator[Page]) -> _Walk:
-    """Walk once into the raw file. Returns its facts, its staged tables, and whether another walk may prove more."""
-    schema, text_ids = raw_table(resource).schema, resource not in WITH_NUMBERS_AS_IDS
-    key, observer = capture.key_of(f"raw_{resource}"), Observer()
-    pages = chain([*islice(pages, 1)], pages)  # the first page names the snapshot, whose name is in each staged row
-    described = staged_writer(capture, resource, kinds) if resource == DESCRIBED else nullcontext()
-    with capture.raw_writer(resource) as writer, described as staging:
-        with background_thread() as behind:
-            for records in _batches(pages):
-                if staging is not None:
-                    observer.observe(decode_record(bytes(record)) for record in records.payloads[:SAMPLE])
-                behind(partial(_write_batch, records, schema, writer, staging))
-        if staging is not None:
-            observer.shape.sampled = observer.shape.records < writer.rows
-            capture.facts.shapes[resource] = observer.shape
-    path = capture.raw_path(resource)
-    read_again = listing.facts.followed or (listing.facts.again > 0 and listing.facts.last_total is not None)
-    repeated = drop_duplicates(path, resource, key, text_ids=text_ids) if read_again else 0
-    ids = count_ids(path, key, text_ids=text_ids)
-    if resource in PERSONAL:  # an id that is a text may be an address
-        ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]
-    facts = prove_listing(listing.facts, ids)
-    if ids.duplicates:  # they are counted: what changed its place, or was changed, is in the snapshot as it came last
-        repeated = drop_duplicates(path, resource, key, text_ids=text_ids)
-        facts.records -= repeated
-    # a record that the service cannot send, or that has no id, is lacking in each walk
-    lacks_for_good = listing.facts.gaps or ids.without_id
-    may_prove_more = not facts.complete and (
-        bool(ids.duplicates) or listing.facts.totals_seen > 1 or not lacks_for_good
-    )
-    return facts, None if repeated else staging, may_prove_more
+    def _count_ids(self) -> IdCounts:
+        return count_ids(self.path, self._key, text_ids=self._text_ids)
 
 
 def finish(capture: Capture, resource: str, facts: ResourceFacts, staged: StagedWriter | None = None) -> None:
@@ -312,7 +315,7 @@ def _batches(pages: Iterator[Page]) -> Iterator[RawRecords]:
     """Yields the records of the pages, about `BATCH_BYTES` of JSON at a time."""
     records = RawRecords()
     for page in pages:
-        records.add(page.records, page.ids, page.number)
+        records.add(page.records, page.ids, page.number, page.owner)
         if records.size >= BATCH_BYTES:
             yield records
             records = RawRecords()

@@ -25,7 +25,7 @@ from pipelines.service.http.paging import (
 from pipelines.service.listing.descent import Descent
 from pipelines.service.listing.gaps import may_be_of_a_record
 from pipelines.service.listing.listing_facts import ListingFacts, Page
-from pipelines.service.listing.page_checkpoint import NoCheckpoints, PageCheckpoint, PageCheckpoints, SavedPage
+from pipelines.service.listing.page_checkpoint import PageCheckpoint, SavedPage, WalkLog
 from pipelines.service.listing.page_requests import UNREADABLE, PageRequests
 from pipelines.service.listing.prefetch import Prefetch
 
@@ -33,8 +33,8 @@ from pipelines.service.listing.prefetch import Prefetch
 class Listing:
     """One walk over a resource. Iterate `pages()` once; `facts` is complete when the iteration ended.
 
-    `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `walk`: its number;
-    `earlier_pages` has the pages of the walks before it. `may_go_down`: the list may be in the order of its ids.
+    `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `walk`: its number in the
+    `log`. `may_go_down`: the list may be in the order of its ids.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class Listing:
         client: LibraryClient,
         endpoints: Sequence[str],
         *,
-        log: PageCheckpoints | None = None,
+        log: WalkLog | None = None,
         walk: int = 1,
         may_go_down: bool = True,
     ) -> None:
         self._client = client
         self._requests = PageRequests(client, endpoints)
-        self._log = log or NoCheckpoints()
+        self._log, self._endpoints = log or WalkLog(), endpoints
         self._number, self._may_go_down = walk, may_go_down
         self._descent: Descent | None = None
         self._template = httpx.URL()
@@ -246,9 +246,7 @@ class Listing:
     def _replayed(self) -> Generator[Page, None, SavedPage | None]:
         """Yield the pages of the log; return the last one of this walk."""
         answer = None
-        for checkpoint, page in (PageCheckpoint.decode(*entry) for entry in self._log.replay()):
-            if checkpoint.walk < self._number:
-                continue
+        for checkpoint, page in self._log.replay(self._endpoints, self._number):
             self.facts.endpoint = checkpoint.endpoint
             self._requests_before, self._seconds_before = checkpoint.requests, checkpoint.seconds
             self.facts.resumed += 1
@@ -276,17 +274,10 @@ class Listing:
             seconds=self.facts.seconds,
             gaps=answer.gaps,
             moved=answer.moved,
-        ).encode()
+        )
         self._log.append(mark, answer.body)
 
     def _account(self) -> None:
         """Add up requests and seconds, including those of earlier processes."""
         self.facts.requests = self._requests_before + self._client.requests - self._sent
         self.facts.seconds = self._seconds_before + self._client.clock.monotonic() - self._started
-
-
-def earlier_pages(log: PageCheckpoints, walk: int) -> Iterator[Page]:
-    """Yields the pages that the log has of the walks before this one, oldest first."""
-    for checkpoint, page in (PageCheckpoint.decode(*entry) for entry in log.replay()):
-        if checkpoint.walk < walk:
-            yield Page(checkpoint.number, str(page.paging.url), page.records, page.ids, page.paging.total)

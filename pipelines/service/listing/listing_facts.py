@@ -26,6 +26,8 @@ class Page:
     """The id of each record; `None` if it is no whole number."""
     total: int | None
     """X-Total of this page's response."""
+    owner: str = ""
+    """The id of the record whose list it is, where each record has one."""
 
 
 @dataclass

@@ -27,17 +27,6 @@ class PageCheckpoints(Protocol):
         """Store one more page; it survives the death of this process once this returns."""
 
 
-class NoCheckpoints:
-    """Stores nothing: for a walk that is never resumed."""
-
-    def replay(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield nothing."""
-        return iter(())
-
-    def append(self, checkpoint: bytes, body: bytes) -> None:
-        """Forget the page."""
-
-
 @dataclass(frozen=True)
 class SavedPage:
     """One page as the service sent it."""
@@ -126,10 +115,27 @@ class PageCheckpoint(msgspec.Struct):
         return stored, SavedPage(stored.paging, records, record_ids(records), body, 0.0, stored.gaps, stored.moved)
 
 
-def walk_of(checkpoint: bytes) -> tuple[str, int]:
-    """The list of a stored page, and the number of the walk over it."""
-    stored = _DECODER.decode(checkpoint)
-    return stored.endpoint, stored.walk
+class WalkLog:
+    """The stored pages of all walks over one list or several, one walk after the other: an interrupted run goes on where it ends.
+
+    Each run takes the same walks in the same order. Without a `log` nothing is stored.
+    """
+
+    def __init__(self, log: PageCheckpoints | None = None) -> None:
+        self._log = log
+        self._stored = (PageCheckpoint.decode(*entry) for entry in (log.replay() if log is not None else ()))
+        self._next = next(self._stored, None)
+
+    def replay(self, endpoints: Sequence[str], walk: int) -> Iterator[tuple[PageCheckpoint, SavedPage]]:
+        """Yield the stored pages of one walk over the list at one of these addresses."""
+        while self._next is not None and self._next[0].endpoint in endpoints and self._next[0].walk == walk:
+            stored, self._next = self._next, next(self._stored, None)
+            yield stored
+
+    def append(self, checkpoint: PageCheckpoint, body: bytes) -> None:
+        """Store one more page. What a walk reads beyond its stored pages, where those of a later one follow, is read anew by each run."""
+        if self._log is not None and self._next is None:
+            self._log.append(checkpoint.encode(), body)
 
 
 _DECODER = msgspec.msgpack.Decoder(PageCheckpoint, dec_hook=lambda _url, text: httpx.URL(text))

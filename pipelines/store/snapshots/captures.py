@@ -131,9 +131,9 @@ class Capture:
         stamp = {"tenant": self.facts.tenant, "snapshot": self.facts.snapshot}
         return table_writer(path or self.table_path(table), table, self.key_of(table.name), stamp)
 
-    def raw_writer(self, resource: str) -> AbstractContextManager[TableWriter]:
-        """A writer of `raw/<resource>.parquet`."""
-        return table_writer(self.raw_path(resource), raw_table(resource), self.key_of(f"raw_{resource}"))
+    def raw_writer(self, resource: str, path: Path | None = None) -> AbstractContextManager[TableWriter]:
+        """A writer of `raw/<resource>.parquet`, or of a part of it at `path`."""
+        return table_writer(path or self.raw_path(resource), raw_table(resource), self.key_of(f"raw_{resource}"))
 
     @contextmanager
     def open_file(self, name: str) -> Iterator[pq.ParquetFile]:

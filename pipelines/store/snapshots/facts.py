@@ -125,12 +125,6 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     """The Bookferry version that began it. Another version begins anew."""
     wanted: list[str]
     """The resources of its run, sorted."""
-    walks: dict[str, int] = {}
-    """Resource → the current walk over it, from the second on."""
-    unsorted: list[str] = []
-    """Resources whose list has no order of ids, as an earlier walk found."""
-    spent: dict[str, int] = {}
-    """Resource → requests of its earlier walks."""
     resources: dict[str, ResourceFacts] = {}
     unreadable: dict[str, Unreadable] = {}
     tables: dict[str, TableFacts] = {}

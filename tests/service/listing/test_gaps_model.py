@@ -19,6 +19,7 @@ from pipelines.errors import BookferryError
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import ListingFacts
+from pipelines.service.listing.page_checkpoint import WalkLog
 from pipelines.store.snapshots.facts import ResourceFacts
 from tests.service.listing.clients import BASE, client_of, one_budget
 from tests.service.listing.test_drift_model import MovingLibrary, proved
@@ -81,9 +82,9 @@ def walked(library: GappyLibrary, budget: Budget, stop: int = 0) -> tuple[Listin
     client = client_of(library, budget, ManualClock())
     log = Log()
     if stop:
-        with closing(Listing(client, ["publications"], log=log).pages()) as pages:
+        with closing(Listing(client, ["publications"], log=WalkLog(log)).pages()) as pages:
             deque(islice(pages, stop), maxlen=0)
-    listing = Listing(client, ["publications"], log=log)
+    listing = Listing(client, ["publications"], log=WalkLog(log))
     facts, ids = proved(
         listing.facts, [number for page in listing.pages() for number in page.ids if number is not None]
     )
