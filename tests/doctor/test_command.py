@@ -86,17 +86,6 @@ def test_a_configuration_that_cannot_be_used_is_exit_2(tmp_path: Path, content: 
     assert run("doctor", folder=tmp_path).lines[-1] == "PROBLEM: the nightly backup would not work."
 
 
-@pytest.mark.long
-def test_what_dagster_knows(patient: Patient) -> None:
-    """After a backup by the command line there is an instance, which has run nothing; a scheduler is not running."""
-    before = {check["name"]: check for check in doctor(patient, "--json").document["tenants"][0]["checks"]}
-    assert "no Dagster instance" in before["nightly"]["message"]
-    assert patient.run("backup", "library", "--json", variables=sign_in_of(patient)).status == 0
-    after = {check["name"]: check for check in doctor(patient, "--json").document["tenants"][0]["checks"]}
-    assert after["nightly"]["message"] == "no scheduler is running"
-    assert after["last backup"]["status"] == "ok"
-
-
 def test_a_run_that_failed_is_a_warning_until_there_is_a_backup(patient: Patient) -> None:
     """Whoever made that."""
     home = patient.folder / "library-data" / "dagster"

@@ -202,37 +202,11 @@ def test_no_two_records_become_one_and_no_decision_is_ignored(  # noqa: PLR0917 
         assert result.action != Action.CREATE or not fits, "a record that fits makes it no new one"
 
 
-@pytest.mark.parametrize("decision", [Decision.MATCH, Decision.SOURCE, Decision.TARGET, Decision.MERGE])
-@pytest.mark.parametrize("resource", ["publications", "authorities"])
-def test_a_decision_for_a_record_that_does_not_exist_is_a_conflict(
-    tmp_path: Path, resource: str, decision: Decision
-) -> None:
-    """Neither the record of the same name nor the one of an earlier plan is taken for it; a record that the source lacks takes nothing."""
-    record = NAMED[resource]
-    sides = (
-        [record(1, "ada"), record(2, "bea"), record(4, "dora")],
-        [record(7, "ada"), record(10, "bea"), record(12, "dora")],
-    )
-    decisions = [(number, decision, 99) for number in (1, 2)] + [(5, decision, 12)]
-    results = compared(tmp_path, TYPES[resource], *sides, {2: 10}, decisions)
-    assert {number: (result.target_id, result.reason) for number, result in results.items()} == {
-        **dict.fromkeys((1, 2), (None, "decided_is_missing")),
-        4: (12, None),
-    }
-
-
 def test_the_name_as_it_is_written_counts_before_the_name_in_any_case(tmp_path: Path) -> None:
     names = {1: "Maps", 2: "maps", 3: "Plans", 4: "Other"}, {7: "MAPS", 8: "maps", 9: "plans"}
     ours, theirs = ([NAMED["collections"](number, name) for number, name in side.items()] for side in names)
     results = compared(tmp_path, TYPES["collections"], ours, theirs)
     assert {number: result.target_id for number, result in results.items()} == {1: 7, 2: 8, 3: 9, 4: None}
-
-
-def test_a_record_that_waits_for_a_person_counts_among_those_that_fit(tmp_path: Path) -> None:
-    for name in ("MAPS", "Maps"):
-        ours = [NAMED["collections"](number, text) for number, text in ((1, "Maps"), (2, "Maps"), (3, "maps"))]
-        results = compared(tmp_path / name, TYPES["collections"], ours, [NAMED["collections"](7, name)])
-        assert all(result.reason == "several_sources" and result.candidates == [7] for result in results.values())
 
 
 def test_text_ids_are_numbers(tmp_path: Path) -> None:

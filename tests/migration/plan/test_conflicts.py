@@ -80,18 +80,6 @@ def test_a_line_has_the_problem_the_differences_and_a_place_for_the_decision(tmp
     assert file_of(tmp_path, [UNCLEAR, row(7, Action.CREATE), DIFFERS]).read_bytes() == before
 
 
-def test_earlier_decisions_stay_in_the_newest_file(tmp_path: Path) -> None:
-    """A conflict that remains has its decision filled in; other decisions come after the conflicts."""
-    matched = RecordDecision("publications", 2, "match", 56, "Title 2")
-    left = RecordDecision("publications", 9, "skip", None, "Title 9")
-    path = file_of(tmp_path, [UNCLEAR, DIFFERS], left, matched)
-    assert [line[1] for line in lines_of(path)[1:]] == ["1", "2", "9"]
-    assert read_decisions(path) == [matched, left]
-    again = tmp_path / "again.tsv"
-    write_conflicts(again, facts(), [], {(one.resource, one.source_id): one for one in (left, matched)})
-    assert read_decisions(again) == [matched, left]
-
-
 @pytest.mark.parametrize(
     ("written", "meant"),
     [

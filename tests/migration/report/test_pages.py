@@ -7,7 +7,6 @@ import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from time import process_time
 
 import msgspec
 import pytest
@@ -21,7 +20,6 @@ from pipelines.migration.model.formatting import display_both, display_text
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, WORKBOOK, Plan
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
-from pipelines.migration.report.issues import MOST_STORED
 from pipelines.migration.report.pages import write_pages
 from tests.interop.browser import BROWSER, DRIVER, browser
 from tests.migration.examples import NOW, example, hostile_rows, usual_rows
@@ -260,19 +258,3 @@ def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:
     assert [(each.records, each.replaced) for each in summary.patched] == [(5, 2)]
     assert [each.source_id for each in summary.patched[0].examples] == [1, 2]
     assert summary.replaced == 2
-
-
-def test_the_findings_of_thirty_thousand_rows_take_ten_times_those_of_three_thousand(tmp_path: Path) -> None:
-    """One pass, whatever a plan cannot send: each finding costs the same, and the facts and the page stay small (I11)."""
-    seconds = {}
-    for number in (3_000, 30_000):
-        unsent = {"import_state": "done", "contributor": {"id": 7}, "collection_ids": [1, 2]}
-        plan = example(
-            tmp_path / str(number), [row(record, Action.CREATE, unsent=unsent) for record in range(1, number + 1)]
-        )
-        begun = process_time()
-        summary = write_pages(plan, now=NOW)
-        seconds[number] = process_time() - begun
-        assert plan.facts.not_moved.lacking.references == 2 * number
-        assert (summary.lines, len(plan.facts.not_moved.first)) == (3, MOST_STORED)
-    assert seconds[30_000] < 30 * seconds[3_000]
