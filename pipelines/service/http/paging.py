@@ -1,4 +1,4 @@
-"""How pages lead to pages (service.md#lists): X-Total and Link, the next page, the last one, and loops.
+"""How pages lead to pages (service.md#lists): X-Total and Link, the next page, pages that can be foreseen, and loops.
 
 Pure: nothing here sends a request or reads more of a record than its id.
 """
@@ -159,27 +159,46 @@ def is_unpaged(page: PagingHeaders, records: Sequence[msgspec.Raw], following: S
 
 
 class Route:
-    """Finds the next page: the one that Link names; without Link, the next number until X-Total or an empty page is reached."""
+    """Finds the next page: the one that Link names; without Link, the next number until X-Total or an empty page is reached.
+
+    It also foresees the pages after that one, so that they can be fetched ahead: only while the service counts its pages, and never beyond
+    the end that the latest page announced, so that no request is wasted.
+    """
 
     def __init__(self) -> None:
         self._page_size = 0
         self._seen = 0
+        self._end = 0
+        self._foresees = True
 
     def after(self, page: PagingHeaders) -> httpx.URL | None:
         """Return the address of the page after `page`, `None` at the end. Call it once for every page, in order."""
         self._page_size = max(self._page_size, page.records)
         self._seen += page.records
+        self._end = self._last_number(page)
         if page.linked:
+            if page.next is not None and page_number(page.next) != (page_number(page.url) or 1) + 1:
+                self.stop_foreseeing()
             return page.next
         if not page.records or (page.total is not None and self._seen >= page.total):
             return None
         return page.url.copy_set_param("page", (page_number(page.url) or 1) + 1)
 
+    def foreseen(self, url: httpx.URL) -> httpx.URL | None:
+        """Return the address of the page after the one at `url`; `None` if it is not certain."""
+        number = page_number(url)
+        if not self._foresees or number is None or number >= self._end:
+            return None
+        return page_at(url, number + 1)
+
+    def stop_foreseeing(self) -> None:
+        """Stop foreseeing pages: the service's Link led elsewhere, and further guesses would waste requests."""
+        self._foresees = False
+
     def last_page(self, page: PagingHeaders, like: httpx.URL | None) -> httpx.URL | None:
-        """Return the address of the last page that `page` announces, in the form of `like`; `None` if the service does not count pages."""
+        """Return the address of the last page that `page` announces, in the form of `like`; `None` if it cannot be foreseen."""
         last = self._last_number(page)
-        counts_pages = page.next is None or page_number(page.next) == (page_number(page.url) or 1) + 1
-        if not counts_pages or like is None or page_number(like) is None or not last:
+        if not self._foresees or like is None or page_number(like) is None or not last:
             return None
         return page_at(like, last)
 

@@ -34,6 +34,9 @@ REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"})
 """Methods that are repeated after an unclear end. A POST may have had its effect, so it is repeated only if it certainly had none (I8)."""
 
 
+LEFT_AT = "left_at"
+"""Response extension of the inner transport: when the request left, on the clock's `monotonic`, after any wait for the budget."""
+
 UNCLEAR = "unclear"
 """Request extension: an earlier try of this request may have had its effect."""
 
@@ -42,6 +45,10 @@ TRIES = "tries"
 
 ANSWERED = "answered"
 """Request extension: the status of the last response, whether or not its body could be read."""
+
+SECONDS = "seconds"
+"""Response extension: seconds from the request's departure to the end of the response's body."""
+
 
 _BACKOFF = wait_exponential_jitter(max=30.0, jitter=0.1)
 """1, 2, 4, ... 30 seconds. A little randomness keeps clients from returning in step."""
@@ -121,7 +128,10 @@ class RetryTransport(httpx.BaseTransport):
         request.extensions = {**request.extensions, ANSWERED: None}
         response = self._inner.handle_request(request)
         request.extensions[ANSWERED] = response.status_code
-        return whole_response(response, request, self._clock)
+        left_at = response.extensions.get(LEFT_AT, self._clock.monotonic())
+        whole = whole_response(response, request, self._clock)
+        whole.extensions[SECONDS] = self._clock.monotonic() - left_at
+        return whole
 
     def _report(self, request: httpx.Request, state: RetryCallState) -> None:
         request.extensions[UNCLEAR] = request.extensions.get(UNCLEAR, False) or not _had_no_effect(state)

@@ -18,6 +18,7 @@ import httpx
 from pipelines.errors import ForeignOriginError
 from pipelines.service.clock import Clock
 from pipelines.service.http.budget import Budget, Permit
+from pipelines.service.http.retries import LEFT_AT
 from pipelines.service.http.retry_after import pause_for_all
 from pipelines.service.redaction import outside_text
 
@@ -41,11 +42,13 @@ class BudgetTransport(httpx.BaseTransport):
         on_leave = request.extensions.get(ON_LEAVE, lambda: None)
         departure = _OutgoingRequest(self._budget.acquire(), self._clock, on_leave)
         request.extensions = {**request.extensions, "trace": departure.trace}
+        granted = self._clock.monotonic()
         try:
             response = self._inner.handle_request(request)
         except BaseException:
             departure.give_up()
             raise
+        response.extensions[LEFT_AT] = granted if departure.at is None else departure.at
         if departure.at is None:  # a transport that reports no progress
             departure.leave()
         departure.answered()

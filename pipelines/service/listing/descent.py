@@ -52,8 +52,8 @@ class Descent:
         self._low: int | None = None
         """The lowest id on the way down."""
         self._distinct = len(self._early)
-        self.total_changed = self._overlaps = False
-        """X-Total changed; records came again."""
+        self.total_changed = self._overlaps = self._unordered = False
+        """X-Total changed; records came again; nothing shows the order in which two pages were served that were in flight together."""
         self._rises = 0
         """Records by which X-Total rose on the way down, change by change."""
         self._start: int | None = None
@@ -110,6 +110,14 @@ class Descent:
         total = self._total or 0
         return (total - self._floor + 1, total) if self._newest_first else (self.page_size + 1, self._floor)
 
+    def foreseen(self, number: int) -> int | None:
+        """Return the page after this one, if nothing changes; `None` if that is uncertain."""
+        if self._phase is not _Phase.DOWN:
+            return None
+        if self._newest_first:
+            return number + 1 if number * self.page_size < (self._total or 0) else None
+        return number - 1 if number > 2 else None  # noqa: PLR2004  page 1 was read before its turn
+
     @property
     def is_quiet(self) -> bool:
         """Whether nothing shows that a record was added or deleted, and every record came that X-Total announced, or cannot be sent."""
@@ -123,8 +131,10 @@ class Descent:
     @property
     def is_sound(self) -> bool:
         """Whether each record that lived throughout was read: the pages agree with the order of the list, and the balance is possible."""
+        if not self.in_order or (self._unordered and len(self._added) > self._rises):
+            return False
         growth = max(self._added, default=self._newest) - self._newest
-        return self.in_order and (self.end_total is None or (self.deleted >= 0 and self._rises <= growth))
+        return self.end_total is None or (self.deleted >= 0 and self._rises <= growth)
 
     @property
     def added(self) -> int:
@@ -140,15 +150,19 @@ class Descent:
         """Records of the beginning that were deleted."""
         return (self._first_total or 0) + self.added - self.end_total if self.end_total is not None else 0
 
-    def take(self, number: int, ids: Sequence[int | None], total: int | None, *, lacking: int = 0) -> None:
-        """Note a page, which was requested after the page before it had arrived. `lacking`: its records that cannot be sent."""
+    def take(
+        self, number: int, ids: Sequence[int | None], total: int | None, *, in_turn: bool = True, lacking: int = 0
+    ) -> None:
+        """Note a page. `in_turn`: it was requested after the page before it had arrived; `lacking`: its records that cannot be sent."""
         numbers = [record_id for record_id in ids if record_id is not None]
-        self._see(total)
+        rose = self._see(total)
         match self._phase:
             case _Phase.DOWN:
-                if self._above(number) < self._floor:
+                follows = in_turn or self._follows(numbers)
+                if self._above(number) < self._floor or (rose and not follows):
                     self._read_again()
                 else:
+                    self._unordered |= not follows
                     self._distinct += lacking
                     self._note(numbers, complete=len(numbers) == len(ids))
                     self._lower(number)
@@ -177,14 +191,19 @@ class Descent:
             return max(0, (self._total or 0) - 1 - place) // self.page_size + 1
         return place // self.page_size + 1
 
-    def _see(self, total: int | None) -> None:
-        """Note X-Total."""
+    def _see(self, total: int | None) -> bool:
+        """Note X-Total; return whether it rose."""
         if total is None or self._total is None:
-            return
+            return False
         rise = total - self._total
         self.total_changed |= rise != 0
         self._rises += max(0, rise) if self._start is not None else 0
         self._total, self._floor = total, min(self._floor, total)  # no record has a higher place any more
+        return rise > 0
+
+    def _follows(self, ids: Sequence[int]) -> bool:
+        """Whether no record can be missing between this page and the one before it: they overlap, or their ids are consecutive."""
+        return self._low is None or (bool(ids) and max(ids) >= self._low - 1)
 
     def _note(self, ids: Sequence[int], *, complete: bool) -> None:
         """Compare the ids with those above, and count the new ones."""

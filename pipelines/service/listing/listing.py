@@ -27,6 +27,7 @@ from pipelines.service.listing.gaps import may_be_of_a_record
 from pipelines.service.listing.listing_facts import ListingFacts, Page
 from pipelines.service.listing.page_checkpoint import PageCheckpoint, SavedPage, WalkLog
 from pipelines.service.listing.page_requests import UNREADABLE, PageRequests
+from pipelines.service.listing.prefetch import Prefetch
 
 
 class Listing:
@@ -53,6 +54,7 @@ class Listing:
         self._template = httpx.URL()
         self._newest: SavedPage | None = None
         self._route, self._guard = Route(), LoopGuard()
+        self._ahead = Prefetch(self._requests.read, client.requests_per_minute)
         self._upcoming: httpx.URL | None = None
         self._started, self._sent = client.clock.monotonic(), client.requests
         self._requests_before, self._seconds_before = 0, 0.0
@@ -101,6 +103,8 @@ class Listing:
         if answer is None:
             self.facts.endpoint, answer = self._requests.first()
             yield self._keep(1, answer)
+            if self._descent is None:
+                self._look_ahead(answer)
         elif self._descent is None and self._upcoming is not None:
             newest = self._page(answer.paging.url)
             if newest is None or (newest.keys, newest.paging.total) != (answer.keys, answer.paging.total):
@@ -112,17 +116,21 @@ class Listing:
     def _descend(self, descent: Descent) -> Generator[Page, None, bool]:
         """Yield the pages of a walk down the list. Returns False if its second page has another order than the first one promised."""
         while (number := descent.next_page) is not None:
-            answer = self._page(page_at(self._template, number))
+            url = page_at(self._template, number)
+            in_turn = not self._ahead.has(url)
+            answer = self._page(url)
             if answer is None:
                 descent.take_missing(number)
                 continue
             if self.facts.pages == 1 and not self._goes_down(descent, number, answer):
+                self._ahead.drop()
                 self._descent = None
                 self.facts.see(answer.paging.total)
                 self.facts.unsettled |= self.facts.totals_seen > 1
                 return False
-            page = self._accept_down(descent, number, answer)
-            self._append(number, answer)
+            page = self._accept_down(descent, number, answer, in_turn=in_turn)
+            self._append(number, answer, in_turn=in_turn)
+            self._look_ahead_down(descent, answer)
             yield page
         self._settle(descent)
         return True
@@ -132,12 +140,24 @@ class Listing:
         goes_on = (answer.paging.total or 0) > descent.page_size * number
         return descent.fits(answer.ids) and (goes_on or answer.paging.next is None)
 
-    def _accept_down(self, descent: Descent, number: int, answer: SavedPage) -> Page:
+    def _accept_down(self, descent: Descent, number: int, answer: SavedPage, *, in_turn: bool) -> Page:
         page = Page(number, str(answer.paging.url), answer.records, answer.ids, answer.paging.total)
         lacking = answer.paging.records - len(answer.records)
-        descent.take(number, answer.ids, answer.paging.total, lacking=lacking)
+        descent.take(number, answer.ids, answer.paging.total, in_turn=in_turn, lacking=lacking)
         self._count(page, answer)
         return page
+
+    def _look_ahead_down(self, descent: Descent, answer: SavedPage) -> None:
+        number = descent.next_page
+
+        def foreseen(url: httpx.URL) -> httpx.URL | None:
+            following = descent.foreseen(page_number(url) or 1)
+            return None if following is None else page_at(self._template, following)
+
+        upcoming = None if number is None else page_at(self._template, number)
+        if self._number == 1:  # an earlier walk may have failed because pages were in flight together
+            self._ahead.leads_to(upcoming)
+            self._ahead.fill(upcoming, foreseen, answer.seconds, len(answer.body), in_turn=True)
 
     def _settle(self, descent: Descent) -> None:
         """Take over the verdict of the walk down the list. In a list without order, X-Total alone decides, as on the way up."""
@@ -156,7 +176,9 @@ class Listing:
         if following is None:
             self.facts.unsettled |= not may_be_last(answer.paging)  # the list has become shorter
         elif not is_unpaged(answer.paging, answer.records, following.records):
-            yield self._keep(self.facts.pages + 1, following)
+            page = self._keep(self.facts.pages + 1, following)
+            self._look_ahead(following)
+            yield page
             return following
         return None
 
@@ -173,6 +195,11 @@ class Listing:
         page = self._accept(number, answer)
         self._append(number, answer)
         return page
+
+    def _look_ahead(self, answer: SavedPage) -> None:
+        if not self._ahead.leads_to(self._upcoming):
+            self._route.stop_foreseeing()
+        self._ahead.fill(self._upcoming, self._route.foreseen, answer.seconds, len(answer.body))
 
     def _accept(self, number: int, answer: SavedPage) -> Page:
         paging = answer.paging
@@ -208,9 +235,9 @@ class Listing:
         return Descent.begin(answer.ids, paging.total, number) if paging.last in (None, number) else None
 
     def _page(self, url: httpx.URL) -> SavedPage | None:
-        """Return the next page; `None` if the list ends before it."""
+        """Return the next page, in flight or not; `None` if the list ends before it. Gaps are looked for in the order of the walk."""
         try:
-            return self._requests.read(url)
+            return self._ahead.take(url)
         except UNREADABLE as error:
             return self._requests.around(url, error)
 
@@ -232,16 +259,17 @@ class Listing:
         """Make a page of the log part of the walk, as it was part of it in an earlier process."""
         descent = self._descent
         if descent is not None and descent.next_page == checkpoint.number:
-            return self._accept_down(descent, checkpoint.number, answer)
+            return self._accept_down(descent, checkpoint.number, answer, in_turn=checkpoint.in_turn)
         self._descent = None  # the earlier process went up the list
         return self._accept(checkpoint.number, answer)
 
-    def _append(self, number: int, answer: SavedPage) -> None:
+    def _append(self, number: int, answer: SavedPage, *, in_turn: bool = True) -> None:
         mark = PageCheckpoint(
             number,
             self.facts.endpoint,
             self._number,
             answer.paging,
+            in_turn=in_turn,
             requests=self.facts.requests,
             seconds=self.facts.seconds,
             gaps=answer.gaps,

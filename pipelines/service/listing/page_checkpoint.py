@@ -13,6 +13,7 @@ import msgspec
 from pipelines.records.values import record_ids
 from pipelines.service.http.envelope import split_records
 from pipelines.service.http.paging import PagingHeaders, identity, page_at, page_number, read_paging_headers
+from pipelines.service.http.retries import SECONDS
 from pipelines.service.listing.gaps import Gap
 
 
@@ -34,6 +35,8 @@ class SavedPage:
     records: Sequence[msgspec.Raw]
     ids: Sequence[int | None]
     body: bytes
+    seconds: float
+    """Seconds from sending to the end of the body, without any wait for the budget."""
     gaps: tuple[Gap, ...] = ()
     """The records of the page that the service cannot send; the page was read in parts around them."""
     moved: bool = False
@@ -47,7 +50,7 @@ class SavedPage:
         """
         records = split_records(response.content)
         paging = read_paging_headers(response, response.request.url, len(records))
-        return cls(paging, records, record_ids(records), response.content)
+        return cls(paging, records, record_ids(records), response.content, response.extensions[SECONDS])
 
     @property
     def keys(self) -> Sequence[Hashable]:
@@ -80,8 +83,9 @@ def joined(
         ceil(total / size) if linked and total is not None else None,
     )
     body = b'{"records":[' + b",".join(map(bytes, records)) + b"]}"
+    seconds = max((page.seconds for page in pages), default=0.0)
     moved = len({page.paging.total for page in pages}) > 1
-    return SavedPage(paging, records, record_ids(records), body, tuple(gaps), moved)
+    return SavedPage(paging, records, record_ids(records), body, seconds, tuple(gaps), moved)
 
 
 class PageCheckpoint(msgspec.Struct):
@@ -92,6 +96,8 @@ class PageCheckpoint(msgspec.Struct):
     walk: int
     """Which walk over the listing."""
     paging: PagingHeaders
+    in_turn: bool = False
+    """Whether the page was requested after the page before it had arrived."""
     requests: int = 0
     seconds: float = 0.0
     """Requests and seconds of the walk up to this page."""
@@ -106,7 +112,7 @@ class PageCheckpoint(msgspec.Struct):
     def decode(cls, checkpoint: bytes, body: bytes) -> tuple[PageCheckpoint, SavedPage]:
         """Return a checkpoint and its page."""
         stored, records = _DECODER.decode(checkpoint), split_records(body)
-        return stored, SavedPage(stored.paging, records, record_ids(records), body, stored.gaps, stored.moved)
+        return stored, SavedPage(stored.paging, records, record_ids(records), body, 0.0, stored.gaps, stored.moved)
 
 
 class WalkLog:

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from tenacity import retry_if_exception_type, stop_after_attempt
 
@@ -35,6 +36,7 @@ from pipelines.service.sign_in.token_store import (
     TokenStore,
     open_tokens,
 )
+from pipelines.service.threads import in_thread
 from pipelines.settings.credentials import OAuthClient
 from pipelines.settings.settings import Settings
 
@@ -162,9 +164,7 @@ class TokenRefresher:
             if self._closed:
                 raise TemporaryError("The run was stopped before its sign-in was renewed. Run the same command again.")
             # No signal interrupts this thread, and the end of the program waits for it
-            thread = ThreadPoolExecutor(1, thread_name_prefix="renewal")
-            renewal = thread.submit(self._renew, is_needed, seconds, last=last)
-            thread.shutdown(wait=False)
+            renewal = in_thread(partial(self._renew, is_needed, seconds, last=last), "renewal", daemon=False)
             self._running = [running for running in (*self._running, renewal) if not running.done()]
             return renewal.result()
         finally:

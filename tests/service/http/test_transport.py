@@ -13,6 +13,7 @@ import pytest
 from pipelines.errors import TemporaryError
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import MARGIN, PROMPT, Budget
+from pipelines.service.http.retries import LEFT_AT
 from pipelines.service.http.retry_after import DEFAULT_PAUSE
 from pipelines.service.http.transport import BudgetTransport
 from pipelines.state.local import LocalState
@@ -76,6 +77,7 @@ def test_the_later_moment_of_leaving_counts(budget: Budget, clock: ManualClock) 
     steps = [(3.0, STARTED, b"GET"), (2.0, COMPLETE, b"GET")]
     response = send(budget, clock, steps, httpx.Response(200))
     assert isinstance(response, httpx.Response)
+    assert response.extensions[LEFT_AT] == clock.monotonic()
     assert budget.requests == 1
     assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
 
@@ -126,7 +128,9 @@ def test_over_a_real_socket_each_request_is_charged_once(
     shared = Budget(LocalState(tmp_path / "state.db"), "library", 100, clock)
     with BudgetTransport(httpx.HTTPTransport(), budget=shared, clock=clock) as ring:
         for _ in range(3):
+            asked = clock.monotonic()
             response = ring.handle_request(httpx.Request("GET", f"{server.url}/", headers={"host": "x"}))
+            assert asked <= response.extensions[LEFT_AT] <= clock.monotonic()
             response.read()
         with pytest.raises(httpx.ConnectError):
             ring.handle_request(httpx.Request("GET", "http://127.0.0.1:1/"))

@@ -85,6 +85,60 @@ def test_the_second_page_shows_whether_the_list_has_the_order(
     assert begun(first, 9, 3).fits(second) is fits
 
 
+def test_pages_that_are_foreseen() -> None:
+    """Down to the second page, which is the last one to read; or up to the page that X-Total reaches."""
+    oldest_first, newest_first = begun(OLDEST, 9, 3), begun(NEWEST, 9, 3)
+    assert [oldest_first.foreseen(number) for number in (3, 2)] == [2, None]
+    assert [newest_first.foreseen(number) for number in (1, 2, 3)] == [2, 3, None]
+    for number, ids in ((3, [13, 15, 17]), (2, [7, 9, 11])):
+        oldest_first.take(number, ids, 9)
+    assert oldest_first.foreseen(3) is None, "the walk has ended"
+
+
+class TestInFlightTogether:
+    """Two pages that were requested together may be served in any order: then a record can slip from the one to the other."""
+
+    def test_a_rise_of_x_total_makes_the_page_be_read_again(self) -> None:
+        """It may be a deletion before the upper page was served and after the lower one."""
+        descent = begun(OLDEST, 9, 3)
+        descent.take(3, [13, 15, 17], 9)
+        descent.take(2, [7, 9, 11], 10, in_turn=False)
+        assert (descent.next_page, descent.again) == (2, 1)
+        descent.take(2, [7, 9, 11], 10)
+        assert descent.next_page == 1
+
+    @pytest.mark.parametrize("upper", [[12, 14, 16], [11, 14, 16]], ids=["no gap", "an overlap"])
+    def test_pages_without_a_gap_need_no_order(self, upper: list[int]) -> None:
+        """Nothing can be missing between them."""
+        descent = begun(OLDEST, 9, 3)
+        descent.take(3, upper, 9)
+        descent.take(2, [7, 9, 11], 10, in_turn=False)
+        assert (descent.next_page, descent.again) == (1, 0)
+
+    @pytest.mark.parametrize(("in_turn", "sound"), [(False, False), (True, True)])
+    def test_an_addition_that_x_total_did_not_show_leaves_it_open(self, *, in_turn: bool, sound: bool) -> None:
+        """A deletion came with it, perhaps between the two."""
+        descent = begun(OLDEST, 9, 3)
+        descent.take(3, [13, 15, 17], 9)
+        descent.take(2, [7, 9, 11], 8, in_turn=in_turn)
+        descent.take(1, OLDEST, 8)
+        descent.take(3, [15, 17, 19], 8)
+        assert descent.next_page is None
+        assert (descent.added, descent.deleted, descent.is_sound) == (1, 2, sound)
+
+    def test_one_open_pair_is_enough(self) -> None:
+        """Later pages in their turn do not settle it."""
+        descent = begun([1, 3], 8, 4)
+        descent.take(4, [13, 15], 8)
+        descent.take(3, [9, 11], 8, in_turn=False)
+        descent.take(2, [5, 7], 7)
+        descent.take(1, [1, 3], 7)
+        descent.take(4, [17], 7)
+        assert descent.next_page == 3
+        descent.take(3, [11, 13], 7)
+        assert (descent.next_page, descent.added, descent.is_sound) == (None, 1, False)
+
+
 class TestMovement:
     """Records that are added or deleted during the walk."""
 

@@ -377,7 +377,7 @@ def test_tokens_that_die_early_cost_refreshes_and_no_person(visit: Visit) -> Non
 
 @pytest.mark.long
 def test_a_token_that_ends_in_the_middle_of_200_pages(visit: Visit) -> None:
-    """I3: a 401 costs one refresh and no page."""
+    """I3: a 401 costs one refresh and no page, with many pages in flight."""
     home, service = visit()
     sign_in(home, service)
     read = 0
