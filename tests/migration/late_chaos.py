@@ -125,7 +125,7 @@ def run_killed(
 def superfluous(pair: LibraryPair) -> set[int]:
     """Publications of the target that the journal does not know."""
     with closing(sqlite3.connect(pair.config.parent / "library-data" / "state.db")) as db:
-        known = {number for (number,) in db.execute("SELECT target_id FROM migration_writes WHERE state = 'done'")}
+        known = {int(text) for (text,) in db.execute("SELECT target_id FROM migration_writes WHERE state = 'done'")}
     return {record["id"] for record in pair.publications()} - known
 
 

@@ -115,7 +115,10 @@ def _find_others(database: DuckDBPyConnection, resource: str) -> None:
         SELECT
             '{DUPLICATED}', '{resource}', source_id, target_id,
             '{noun(resource)} ' || first || ' of the source became the same record', title
-        FROM (SELECT *, min(source_id) OVER (PARTITION BY target_id) AS first FROM checked WHERE target_id IS NOT NULL)
+        FROM (
+            SELECT *, first_value(source_id) OVER (PARTITION BY target_id ORDER BY length(source_id), source_id) AS first
+            FROM checked WHERE target_id IS NOT NULL
+        )
         WHERE source_id <> first;
 
         {INSERT}
