@@ -91,7 +91,7 @@ _APPEARED = f"""
     FROM (
         SELECT source_id, id FROM duplicates
         UNION ALL
-        SELECT w.source_id, t.id FROM written_ids AS w JOIN target AS t ON t.id = w.target_id
+        SELECT w.source_id, t.id FROM written_ids AS w JOIN target AS t ON t.id = w.target_id ANTI JOIN before AS b ON b.id = t.id
     )
     SEMI JOIN (
         FROM checked WHERE action = '{Action.CREATE}' AND coalesce(state, '') NOT IN ('{WriteState.DONE}', '{WriteState.PARKED}')

@@ -100,10 +100,10 @@ def test_each_decision_that_is_offered_can_be_read(librarian: Librarian, tmp_pat
 
 @pytest.mark.long
 def test_another_record_is_named_by_its_number(librarian: Librarian, tmp_path: Path) -> None:
-    """Where the record that the plan knows is gone, or is not the right one; what is no number is not taken."""
+    """Where the record that the plan knows is gone, or is not the right one; what is no id is not taken."""
     librarian.open(page_of(tmp_path / "plan", usual()).path(HTML))
     for name, word in (("publication 9", "match"), ("publication 2", "target")):
-        for typed in ("none", "#12345678901234567" if name == "publication 9" else "770"):
+        for typed in ("no id", "#12345678901234567" if name == "publication 9" else "770"):
             card = card_of(librarian, name)
             details = librarian.find(f"{card} .another")
             if not details.get_dom_attribute("open"):
@@ -111,7 +111,7 @@ def test_another_record_is_named_by_its_number(librarian: Librarian, tmp_path: P
             field = librarian.find(f"{card} .number")
             field.clear()
             field.send_keys(typed, Keys.TAB)
-            assert bool(librarian.all(f"{card} button[data-word=match]")) == (typed != "none")
+            assert bool(librarian.all(f"{card} button[data-word=match]")) == (typed != "no id")
         librarian.click(f"{card_of(librarian, name)} button[data-word={word}]")
     found = written(librarian.save())
     assert found == {("publications", 9): "match 12345678901234567", ("publications", 2): "target 770"}

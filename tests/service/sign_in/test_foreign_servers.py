@@ -24,7 +24,6 @@ from pipelines.service.clock import SystemClock
 from pipelines.service.listing.listing import Listing
 from pipelines.service.sign_in import authorization_server
 from pipelines.service.sign_in.login import signing_in
-from pipelines.service.sign_in.sign_in_state import sign_in_state
 from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.service.sign_in.token_refresh import MAX_REJECTED, MOST_TRIES
 from pipelines.service.sign_in.token_store import open_tokens
@@ -421,7 +420,7 @@ def test_a_token_is_renewed_ahead_of_its_end(visit: Visit) -> None:
         clock.sleep(60)
         client.get(f"{client.api_url}/publications")
         assert home.grant.refreshes == 1
-        assert sign_in_state(home.settings, "new", clock).seconds_left == pytest.approx(3600, abs=5)
+        assert home.grant.left(clock) == pytest.approx(3600, abs=5)
 
 
 def test_a_refresh_is_noted_before_it_leaves_and_kept_before_it_is_used(visit: Visit) -> None:

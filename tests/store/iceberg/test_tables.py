@@ -127,7 +127,7 @@ def test_a_prune_that_was_killed_is_completed(library: Library) -> None:
         library.night(day=day)
     by_hand = library.night(day=2)
     register_new(library.tables, library.data, "old")
-    library.data.objects.hide(by_hand.key, "manifest.json")
+    library.data.objects.hide(by_hand.key)
     remove_from_tables(library.settings, library.data, {"old": [SECOND]})
     assert len(library.data.snapshots()) == 2
     assert added(library) == []  # the snapshot that is to go does not come back
