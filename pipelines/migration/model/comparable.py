@@ -23,6 +23,7 @@ from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import escaped, literal, row_batches
 
+_IDS = frozenset({"id", "source_id", "target_id"})
 STEP = 2000
 """Records in memory at once."""
 
@@ -128,7 +129,7 @@ class Side:
         """Yield these columns of each record, in order; `STEP` records are in memory."""
         with storage_errors(self.folder), pq.ParquetFile(self.path(RECORDS)) as file:
             for batch in row_batches(file, columns, STEP):
-                yield from _cells(batch, columns)
+                yield from cells_of(batch, columns)
 
     def ids_among(self, ids: Collection[RecordId]) -> set[RecordId]:
         """Returns those of the ids that the side has."""
@@ -151,14 +152,14 @@ class Side:
         with storage_errors(self.folder):
             filters = in_range & pc.field("id").isin(texts)
             table = pq.read_table(self.path(RECORDS), columns=list(columns), filters=filters)
-        return [*_cells(table, columns)]
+        return [*cells_of(table, columns)]
 
 
-def _cells(rows: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """The cells of some columns, row by row."""
+def cells_of(rows: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield the cells of some columns, row by row; ids are decoded."""
     cells = (rows.column(name).to_pylist() for name in columns)
     yield from zip(
-        *(map(record_id, column) if name == "id" else column for name, column in zip(columns, cells, strict=True)),
+        *(map(record_id, column) if name in _IDS else column for name, column in zip(columns, cells, strict=True)),
         strict=True,
     )
 

@@ -16,7 +16,7 @@ import msgspec
 
 from pipelines.errors import StopError
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
-from pipelines.migration.model.comparable import Side
+from pipelines.migration.model.comparable import Side, cells_of
 from pipelines.migration.model.findings import Finding, NotMoved
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import (
@@ -373,14 +373,7 @@ class Plan:
             with storage_errors(self.folder), open_table(path, key) as file:
                 for batch in row_batches(file, [*{"resource", "action", *names}]):
                     rows = rows_among(rows_among(batch, "action", actions), "resource", [resource])
-                    cells = (rows.column(name).to_pylist() for name in names)
-                    yield from zip(
-                        *(
-                            map(record_id, column) if name in _IDS else column
-                            for name, column in zip(names, cells, strict=True)
-                        ),
-                        strict=True,
-                    )
+                    yield from cells_of(rows, names)
 
     @property
     def types(self) -> dict[str, ResourceType]:

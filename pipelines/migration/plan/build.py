@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -139,6 +140,7 @@ class PlanBuilder:
 
     def _learn_types(self, client: LibraryClient) -> None:
         """Learn how records are moved: from the target's description, and from the records of both sides."""
+        library = cache(self._library)
         for resource, listing in self._source.items():
             if self._is_learned(resource):
                 reads = self._session.settings.tenant(self._request.target).nested
@@ -151,7 +153,7 @@ class PlanBuilder:
                     posted=posted,
                     same_service=self._request.source.manifest.api == API,
                     read=self._source,
-                    library=self._library,
+                    library=library,
                 )
         self._types = {resource: _without_questions(learner.type) for resource, learner in self.learners.items()}
         if mapping := self._request.mapping:
