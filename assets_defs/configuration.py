@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets_defs.factories import now_utc
 from pipelines.errors import ConfigurationError
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 from resources.run_tags import loaded_configuration
 

@@ -17,7 +17,7 @@ from assets_defs.snapshot import snapshot_asset
 from assets_defs.verification import verification
 from pipelines.backup.flow import nightly_resources
 from pipelines.file_access import restrict_new_files
-from pipelines.settings.loading import find_config, load_settings
+from pipelines.settings.config_file import find_config, load_settings
 from pipelines.settings.settings import Settings
 from resources.backup import BackupResource
 from resources.migration import MigrationResource

@@ -24,7 +24,7 @@ from pipelines.migration.flow import Migration
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import DataFolder
 
 NOW = datetime(2026, 11, 20, 2, 0, tzinfo=UTC)

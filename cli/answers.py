@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from cli.output import json_text, write
 from pipelines.errors import BookferryError, ConfigurationError
-from pipelines.records.spreadsheets import safe_cell
+from pipelines.records.text_table_cells import safe_cell
 from pipelines.report.workbook import Cell, columns_for, open_workbook
 from pipelines.store.durable import replacing, storage_error, storage_errors
 

@@ -20,7 +20,7 @@ from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import example
 from pipelines.file_access import restrict_new_files
 from pipelines.service.sandbox_process import CLIENT_ID, sandbox_process, store_sign_in
-from pipelines.settings.loading import CONFIG_FILE, load_settings
+from pipelines.settings.config_file import CONFIG_FILE, load_settings
 from pipelines.settings.settings import Settings
 from pipelines.settings.storage import usable_folder
 from pipelines.store.catalogue import open_catalogue

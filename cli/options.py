@@ -49,7 +49,7 @@ SnapshotIdOption = Annotated[
 def settings_of(config: str | None) -> Settings:
     """The settings of the file that --config names, or of the default one. New files are only for whom it names from now on."""
     from pipelines.file_access import restrict_new_files
-    from pipelines.settings.loading import find_config, load_settings
+    from pipelines.settings.config_file import find_config, load_settings
 
     settings = load_settings(find_config(Path(config) if config else None))
     restrict_new_files(settings.group)
@@ -58,7 +58,7 @@ def settings_of(config: str | None) -> Settings:
 
 def settings_if_any(config: str | None) -> Settings | None:
     """The same for commands that work without a configuration. A file that somebody names must exist and be valid."""
-    from pipelines.settings.loading import CONFIG_FILE, CONFIG_VARIABLE
+    from pipelines.settings.config_file import CONFIG_FILE, CONFIG_VARIABLE
 
     named = config or os.environ.get(CONFIG_VARIABLE)
     return settings_of(config) if named or Path(CONFIG_FILE).is_file() else None

@@ -16,7 +16,7 @@ from cli.output import Answer, print_answer
 from cli.process import replace_process
 from pipelines.errors import ConfigurationError
 from pipelines.python_process import SAFE_PATH_VARIABLE, python_command
-from pipelines.settings.loading import CONFIG_VARIABLE
+from pipelines.settings.config_file import CONFIG_VARIABLE
 
 OUR_FOLDER = Path(__file__).resolve().parents[1]
 """The folder that has our packages."""

@@ -16,7 +16,7 @@ from cli.output import Answer
 from pipelines.errors import ConfigurationError
 from pipelines.records.values import valid_text
 from pipelines.service_limits import REQUESTS_PER_MINUTE
-from pipelines.settings.loading import CONFIG_FILE, load_settings
+from pipelines.settings.config_file import CONFIG_FILE, load_settings
 from pipelines.settings.tenant import TenantName
 
 CONFIG = """\

@@ -13,7 +13,7 @@ import duckdb
 
 from pipelines.errors import ConfigurationError
 from pipelines.examples import example
-from pipelines.settings.loading import find_config, load_settings
+from pipelines.settings.config_file import find_config, load_settings
 from pipelines.settings.validation_messages import did_you_mean
 from pipelines.store.catalogue import catalogue_in_memory
 from pipelines.store.encryption import personal_keys

@@ -8,7 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from pipelines.migration.flow import Migration
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from resources.recorded_process import record_process
 
 

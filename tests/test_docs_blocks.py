@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from pipelines.migration.plan.mapping import MappingFile
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from sandbox.__main__ import _parser
 from tests.cli.command import ROOT
 from tests.test_docs_migrating import options_of

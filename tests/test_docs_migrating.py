@@ -13,7 +13,7 @@ import yaml
 
 from assets_defs.definitions import build_definitions
 from cli.app import app
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from tests.cli.command import ROOT
 
 TEXT = (ROOT / "docs" / "migrating.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ import pytest
 from pipelines.errors import ConfigurationError
 from pipelines.notify import Ending, notify
 from pipelines.service import webhook
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.retention_and_notify import Hook
 from pipelines.settings.settings import Settings
 from tests.service.scripted import Answer, Received, ScriptedServer

@@ -23,7 +23,7 @@ from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import MOST_REQUESTS, ask_description
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.catalogue import rebuild_catalogue

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipelines.migration.model.resource_types import COMPLETED, PUBLICATIONS, USERS
-from pipelines.publication_fields import WRITTEN
 from pipelines.records.shapes.field_names import fields_to_send
 from pipelines.records.shapes.observation import RecordShape
+from pipelines.records.tables.publication_fields import WRITTEN
 
 _DOCUMENTED_FIELDS = frozenset({"email", "name", "roles", "avatar"})
 """Fields of users (service.md#users). The sandbox knows them, and the account that signs in has them."""

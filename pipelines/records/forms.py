@@ -14,7 +14,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.publication_fields import (
+from pipelines.records.advice import code_of
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
+from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields
+from pipelines.records.identifiers.verdicts import GOOD, UNRECOGNISED, Identifier
+from pipelines.records.left_out import LeftOut, why_unknown
+from pipelines.records.residue import keep_nested, without_addresses, without_signatures
+from pipelines.records.tables.publication_fields import (
     ADDRESSES,
     ASSET_KEYS,
     AUTHOR_KEYS,
@@ -28,12 +34,6 @@ from pipelines.publication_fields import (
     STORED_KEYS,
     TEXT_FIELDS,
 )
-from pipelines.records.advice import code_of
-from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields
-from pipelines.records.identifiers.verdicts import GOOD, UNRECOGNISED, Identifier
-from pipelines.records.left_out import LeftOut, why_unknown
-from pipelines.records.residue import keep_nested, without_addresses, without_signatures
 from pipelines.records.values import Precision, partial_date, valid_text, whole_number
 
 PERSON = "person"

@@ -10,10 +10,10 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipelines.publication_fields import IDENTIFIER_LIST, WRITTEN
 from pipelines.records.forms import PublicationForm
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.verdicts import GOOD, FoundIdentifier, Identifier
+from pipelines.records.tables.publication_fields import IDENTIFIER_LIST, WRITTEN
 from pipelines.records.values import compact_json
 
 BOOK = "Book"

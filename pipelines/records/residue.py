@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from pipelines.publication_fields import ADDRESSES
+from pipelines.records.tables.publication_fields import ADDRESSES
 from pipelines.records.values import compact_json, valid_text
 
 IGNORED = ADDRESSES | {"avatar_url", "avatar_thumb_url", "avatar_preview_url"}

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from pipelines.publication_fields import IDENTIFIER_KEYS, IDENTIFIER_LIST
 from pipelines.records.batches import StagedBatch, batch_of_columns, batch_of_rows
 from pipelines.records.files import file_rows
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
@@ -35,6 +34,7 @@ from pipelines.records.residue import (
 from pipelines.records.shapes.columns import ColumnType, with_columns
 from pipelines.records.shapes.observation import ObservedColumn
 from pipelines.records.tables.description import Column, Part, Table
+from pipelines.records.tables.publication_fields import IDENTIFIER_KEYS, IDENTIFIER_LIST
 from pipelines.records.tables.publications import PUBLICATION_FILES, PUBLICATION_IDENTIFIERS
 from pipelines.records.tables.registry import STAGED
 from pipelines.records.values import (

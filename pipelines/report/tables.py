@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from pipelines.records.spreadsheets import safe_cell
+from pipelines.records.text_table_cells import safe_cell
 from pipelines.report.workbook import Column, WorkbookWriter, open_workbook
 from pipelines.store.durable import storage_errors
 from pipelines.store.maintenance.reports import ISSUES, WORKBOOK

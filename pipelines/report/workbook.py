@@ -17,7 +17,7 @@ from xlsxwriter import Workbook
 from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.worksheet import Worksheet
 
-from pipelines.records.spreadsheets import shortened
+from pipelines.records.text_table_cells import shortened
 from pipelines.records.values import valid_text
 from pipelines.store.durable import storage_errors, temporary_folder
 

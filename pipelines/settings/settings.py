@@ -1,4 +1,4 @@
-"""The checked settings: what bookferry.toml says (loading.py has the keys and reads it), and what the environment adds.
+"""The checked settings: what bookferry.toml says (config_file.py has the keys and reads it), and what the environment adds.
 
 The file names secrets by environment variable, and they are read only when a tenant is signed in, so that commands on snapshots need no
 password. A mistake is a `ConfigurationError` that names the file, the key and the remedy.
@@ -12,11 +12,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import library_key
 from pipelines.settings.credentials import BasicCredentials, OAuthClient, SessionCookie
-from pipelines.settings.identifier_types import IdentifierSettings
 from pipelines.settings.password_command import first_line
 from pipelines.settings.postgres_address import SCHEME
 from pipelines.settings.retention_and_notify import NotifySettings, RetentionSettings
@@ -44,7 +44,7 @@ class Settings:
     notify: NotifySettings = field(default_factory=NotifySettings)
     bucket: str | None = None
     """The bucket for snapshots and stored files, if they are not in the folder: s3://bucket/prefix."""
-    identifiers: Mapping[str, IdentifierSettings] = field(default_factory=dict)
+    identifiers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Types of identifiers beside the documented ones, by name."""
     staging: PostgresSettings = field(default_factory=PostgresSettings)
     """How tables are staged into the database."""

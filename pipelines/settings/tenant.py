@@ -16,9 +16,9 @@ from pydantic import (
 from pipelines.inventory import default_resources, nested_problem, resource_problem
 from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.addresses import checked_base_url, checked_record_url, checked_redirect_uri
-from pipelines.settings.requests import RequestSettings, request_problem
 from pipelines.settings.retention_and_notify import NotifySettings
 from pipelines.settings.value_types import VariableName
+from pipelines.settings.write_requests import RequestSettings, request_problem
 
 TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 """Becomes a folder (`tenant=old`), a prefix of asset keys and a word in the log: lower case letters, digits and `_`."""

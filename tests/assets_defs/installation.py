@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.definitions import build_definitions
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.sandbox.process import SandboxProcess
 

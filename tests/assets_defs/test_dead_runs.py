@@ -27,7 +27,7 @@ from assets_defs.definitions import build_definitions
 from assets_defs.migration import JOBS, LOAD, PLAN, PROOF
 from pipelines.running_process import RunningProcess, is_gone, this_process
 from pipelines.service.clock import SystemClock
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from resources.run_tags import DATA, INSTEAD_OF, PROCESS, data_address
 from tests.assets_defs.installation import DagsterInstallation
 from tests.assets_defs.test_notifications import NotificationSensor

@@ -9,7 +9,7 @@ import pytest
 
 from assets_defs.definitions import build_definitions
 from pipelines.records.tables.registry import STAGED, raw_table
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 
 TENANT = """

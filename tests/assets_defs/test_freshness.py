@@ -12,7 +12,7 @@ from dagster._core.definitions.freshness import CronFreshnessPolicy
 
 from assets_defs.definitions import build_definitions
 from assets_defs.freshness import freshness_result, freshness_watch
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.snapshot_factory import STARTED_AT, make_snapshot

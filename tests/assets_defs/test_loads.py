@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from assets_defs.definitions import build_definitions
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from tests.assets_defs.installation import DagsterInstallation, plain, red
 from tests.postgres import database, postgres_server
 

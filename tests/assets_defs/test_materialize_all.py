@@ -10,7 +10,7 @@ import pytest
 from assets_defs.definitions import build_definitions
 from assets_defs.freshness import CHECK
 from pipelines.scopes import SCOPES
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.backup.other_resources.signing import sign_in
 from tests.cli.command import Installation

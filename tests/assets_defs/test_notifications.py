@@ -13,7 +13,7 @@ import pytest
 from assets_defs.definitions import build_definitions
 from assets_defs.notifications import notifications
 from pipelines.notify import Ending
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 from tests.assets_defs.installation import PASSWORD, DagsterInstallation
 from tests.sandbox.process import SandboxProcess

@@ -10,7 +10,7 @@ import pytest
 
 from assets_defs.definitions import build_definitions
 from pipelines.errors import ConfigurationError
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.snapshot_factory import STARTED_AT, make_snapshot
 

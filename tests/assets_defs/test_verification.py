@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from assets_defs.definitions import build_definitions
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.maintenance.results import VERIFICATIONS
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.store.snapshot_factory import make_snapshot

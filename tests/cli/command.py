@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pipelines.service.http.budget import Budget
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.state.local import LocalState
 from tests.cli.forks import Forks
 from tests.sandbox.process import SandboxProcess

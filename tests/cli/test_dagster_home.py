@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 
 from cli.dagster_instance import dagster_home
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 
 
 def home_of(folder: Path) -> Path:

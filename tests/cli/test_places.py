@@ -14,7 +14,7 @@ import pytest
 from pipelines.doctor.checks import access
 from pipelines.doctor.findings import CheckStatus
 from pipelines.doctor.look import Environment, Look
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from tests.cli.command import BOOKFERRY, PATIENCE, Installation, environment, run
 from tests.cli.conftest import BackedUp
 from tests.sandbox.process import SandboxProcess

@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from cli.nightly import ALIVE_SECONDS, SELECTED_ASSETS, failed_runs, scheduler_runs
 from pipelines.overview.libraries import ProblemCode, overview
 from pipelines.scopes import SCOPES
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.stores import open_data
 from tests.backup.other_resources.signing import sign_in
 from tests.cli.command import Installation, Outcome, run

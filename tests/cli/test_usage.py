@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from tests.cli.command import run
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from tests.cli.command import ROOT
 from tests.postgres import database, postgres_server
 

@@ -13,7 +13,7 @@ from pipelines.doctor.examination import Examination, examine
 from pipelines.doctor.findings import CheckResult
 from pipelines.doctor.look import Environment, Look
 from pipelines.service.clock import SystemClock
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from tests.cli.command import Installation
 from tests.sandbox.process import SandboxProcess
 

@@ -18,7 +18,7 @@ from pipelines.scopes import SCOPES
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.stored_sign_in import Grant, Registration, StoredSignIn
 from pipelines.service.sign_in.token_store import TokenStore, open_tokens
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from tests.doctor.conftest import Patient
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import TENANT, unwritable

@@ -14,8 +14,8 @@ from pipelines.doctor.findings import CheckStatus, worst
 from pipelines.doctor.look import MAX_REQUESTS
 from pipelines.errors import ExitStatus
 from pipelines.humanize import size
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.credentials import BasicCredentials
-from pipelines.settings.loading import load_settings
 from pipelines.store.encryption import PersonalKey
 from tests.doctor.conftest import Patient, ShiftedClock
 from tests.sandbox.process import SandboxProcess

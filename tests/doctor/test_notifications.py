@@ -9,7 +9,7 @@ import pytest
 from pipelines.doctor.checks import notify as checked
 from pipelines.doctor.findings import CheckStatus
 from pipelines.doctor.look import Environment, Look
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 
 SECRET = "3f0c9d6e-the-address-is-a-secret"
 TENANT = '[tenants.{name}]\nbase_url = "https://{name}.example.org"\napi = "v3"\n'

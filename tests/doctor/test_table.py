@@ -19,7 +19,7 @@ from pipelines.doctor.findings import CheckResult, CheckStatus, ok, problem, wor
 from pipelines.doctor.look import Look
 from pipelines.errors import ExitStatus, SignInError, StorageError
 from pipelines.service.probe import ProbeResponse
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 
 CONFIG = '[tenants.old]\nbase_url = "https://library.example.org"\napi = "v2"\nusername_env = "U"\npassword_env = "P"\n'
 

@@ -46,7 +46,7 @@ import pipelines.service.webhook
 from pipelines.migration.flow import Migration
 from pipelines.migration.apply.run import Limits, as_json
 from pipelines.migration.model.plan_folders import find_plan
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from tests.migration.library_pair import FastClock
 
 def work(config, plan, what, read_seconds):

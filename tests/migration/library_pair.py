@@ -20,7 +20,7 @@ from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.scopes import SCOPES
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.login import signing_in
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.signing import sign_in

@@ -16,7 +16,7 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import HTML, ISSUES, Plan
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.records.left_out import LeftOut
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 from tests.migration.library_pair import LibraryPair

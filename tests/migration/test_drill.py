@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.drill import drill
 from pipelines.records.files import KEPT
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.maintenance.results import DRILLS, DrillResult
 from pipelines.store.snapshots.snapshots import Snapshot, blob_key
 from pipelines.store.stores import open_data

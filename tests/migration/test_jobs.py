@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from assets_defs.definitions import build_definitions
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair

@@ -16,7 +16,7 @@ from pipelines.migration.model.plan import ISSUES, Plan, PlannedFile
 from pipelines.migration.model.reasons import Kind
 from pipelines.migration.model.wording import headline
 from pipelines.migration.report.issues import summarise
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 from tests.migration.library_pair import LibraryPair

@@ -17,7 +17,7 @@ from pipelines.migration.model.plan import CONFLICTS
 from pipelines.migration.model.plan_folders import all_plans, find_plan
 from pipelines.migration.model.shared_plans import PLANS
 from pipelines.scopes import SCOPES
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.stores import open_data
 from tests.backup.other_resources.signing import sign_in
 from tests.migration.chaos import Applies, KillingWay

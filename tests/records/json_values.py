@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipelines.publication_fields import ADDRESSES, IDENTIFIER_FIELDS
+from pipelines.records.tables.publication_fields import ADDRESSES, IDENTIFIER_FIELDS
 
 FILE = {"id": None, "storage": None, "metadata": {"size": None, "filename": None, "mime_type": None}}
 SHAPE: dict[str, Any] = {

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.publication_fields import ADDRESSES, IDENTIFIER_FIELDS, WRITTEN
 from pipelines.records.forms import PublicationForm, add_unsent_files, form_of
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.matching import comparable, differing, fingerprint, identifying_keys
 from pipelines.records.residue import residue_json
+from pipelines.records.tables.publication_fields import ADDRESSES, IDENTIFIER_FIELDS, WRITTEN
 from pipelines.records.values import decode_record, partial_date
 from pipelines.settings.identifier_types import IdentifierSettings
 from tests.records.json_values import records, text_of
@@ -44,7 +44,9 @@ RECORD: dict[str, Any] = {
         {"id": 5, "publication_id": 7, "name": "A", "content_type": "application/pdf", "file": STORED, "url": SIGNED}
     ],
 }
-PMCID = kinds_of({"pmcid": IdentifierSettings(pattern="PMC[1-9][0-9]*", fields=("pmc", "pmcid"), identifies=True)})
+PMCID = kinds_of(
+    {"pmcid": IdentifierSettings(pattern="PMC[1-9][0-9]*", fields=("pmc", "pmcid"), identifies=True).model_dump()}
+)
 
 
 def form(**changes: Any) -> PublicationForm:

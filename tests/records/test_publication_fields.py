@@ -1,4 +1,4 @@
-"""A new field of a publication is one entry in `pipelines/publication_fields.py`; each test names the place that lacks a field."""
+"""A new field of a publication is one entry in `publication_fields.py` of records/tables; each test names the place that lacks a field."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 WITH_NEW_FIELDS = """
 import hashlib, json
 from pathlib import Path
-import pipelines.publication_fields as fields
+import pipelines.records.tables.publication_fields as fields
 
 source = Path(fields.__file__).read_text("utf-8")
 mark = 'PublicationField("abstract"'

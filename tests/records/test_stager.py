@@ -12,7 +12,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.publication_fields import ADDRESSES, IDENTIFIER_FIELDS
 from pipelines.records.batches import StagedBatch
 from pipelines.records.residue import (
     MAX_KEY_CHARACTERS,
@@ -21,6 +20,7 @@ from pipelines.records.residue import (
     without_addresses,
 )
 from pipelines.records.stager import Stager
+from pipelines.records.tables.publication_fields import ADDRESSES, IDENTIFIER_FIELDS
 from pipelines.records.values import decode_record, record_ids
 from tests.records.identifiers.identified import identify
 from tests.records.json_values import SHAPE, Members, meaning, records, text_of

@@ -11,7 +11,7 @@ from openpyxl import load_workbook
 from pipelines.errors import ConfigurationError
 from pipelines.report.build import make_report
 from pipelines.report.rendering import link_to
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.report.library import NOW, lines_of, snapshot_of
 

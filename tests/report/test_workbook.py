@@ -13,7 +13,7 @@ from openpyxl import load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
 from pipelines.errors import StorageError
-from pipelines.records.spreadsheets import LONGEST
+from pipelines.records.text_table_cells import LONGEST
 from pipelines.report import workbook
 from pipelines.report.pages import Report
 from pipelines.report.tables import COLUMNS, SHEET

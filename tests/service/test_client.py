@@ -30,7 +30,7 @@ from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.prefetch import QUICK
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.state.local import LocalState
 from tests.sandbox.process import SandboxProcess
 from tests.service.conftest import PASSWORD, USER
@@ -220,7 +220,7 @@ LISTING = """
     from pipelines.service.client import open_client
     from pipelines.service.listing.listing import Listing
     from pipelines.state.local import LocalState
-    from pipelines.settings.loading import load_settings
+    from pipelines.settings.config_file import load_settings
 
     config, state = Path(sys.argv[1]), Path(sys.argv[2])
     try:

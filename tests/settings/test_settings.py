@@ -17,8 +17,8 @@ from sqlalchemy import make_url
 
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.service.redaction import redact
+from pipelines.settings.config_file import find_config, load_settings
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
-from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.password_command import first_line
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
@@ -176,7 +176,7 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
 def test_types_of_identifiers(load: Load) -> None:
     """Each type is a table; a table that replaces a standard type may use its field."""
     text = '[identifiers.pmcid]\npattern = "PMC[0-9]+"\nfields = ["pmc"]\n[identifiers.pmid]\npattern = "[0-9]+"\n'
-    assert {name: table.fields for name, table in load(text).identifiers.items()} == {"pmcid": ("pmc",), "pmid": ()}
+    assert {name: table["fields"] for name, table in load(text).identifiers.items()} == {"pmcid": ("pmc",), "pmid": ()}
 
 
 def test_machines_that_share_the_data_need_one_catalogue(load: Load) -> None:

@@ -20,7 +20,7 @@ from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.state_move import move_state
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.state.opening import open_state
 from pipelines.state.store import State
@@ -54,7 +54,7 @@ STOPPED = """
 import os, signal, sys
 from pathlib import Path
 from pipelines.migration import state_move as move
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -26,7 +26,7 @@ from pipelines.migration.model.resource_types import PUBLICATIONS, MergeRequest,
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.values import RecordId
-from pipelines.settings.requests import RequestSettings
+from pipelines.settings.write_requests import RequestSettings
 from pipelines.shapes.model import Description
 
 ADDRESSES = {ASSET: "assets/presign", COVER: "publications/cover/presign"}

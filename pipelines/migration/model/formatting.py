@@ -8,8 +8,8 @@ from unicodedata import is_normalized, normalize
 
 import msgspec
 
-from pipelines.publication_fields import IDENTIFIER_LIST
 from pipelines.records.advice import name_of
+from pipelines.records.tables.publication_fields import IDENTIFIER_LIST
 from pipelines.records.values import RecordId, compact_json
 from pipelines.report.issues import safe_text
 

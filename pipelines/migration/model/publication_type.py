@@ -20,7 +20,6 @@ from pipelines.migration.model.resource_types import (
     content_digest,
     without_signed_addresses,
 )
-from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, WRITTEN, FieldType, fields_of
 from pipelines.records.forms import NAMED, form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.identifiers.verdicts import GOOD
@@ -35,6 +34,14 @@ from pipelines.records.matching import (
     with_plain_blanks,
 )
 from pipelines.records.residue import PICTURES, without_addresses
+from pipelines.records.tables.publication_fields import (
+    DATE_FIELDS,
+    IDENTIFIER_LIST,
+    REFERENCES,
+    WRITTEN,
+    FieldType,
+    fields_of,
+)
 from pipelines.records.values import compact_json
 from pipelines.shapes.model import PayloadSchema
 

@@ -27,7 +27,6 @@ from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
 from pipelines.migration.plan.numbers import fields_with_ids, text_ids_in
-from pipelines.publication_fields import AUTHOR_KEYS
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.shapes.field_names import (
@@ -46,6 +45,7 @@ from pipelines.records.shapes.field_names import (
     words_of,
 )
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, Observer, RecordShape
+from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.values import RecordId, compact_json, record_id
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 

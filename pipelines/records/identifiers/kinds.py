@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from pipelines.publication_fields import IDENTIFIER_LIST, PUBLICATION_KEYS
 from pipelines.records.identifiers import arxiv, doi, isbn, issn, pmid
 from pipelines.records.identifiers.cleaning import MAX_CHARACTERS, cleaned
 from pipelines.records.identifiers.numbers_in_text import LIKE_A_PRICE, only_words
@@ -26,6 +25,7 @@ from pipelines.records.identifiers.verdicts import (
     rule_names,
     without_repetition,
 )
+from pipelines.records.tables.publication_fields import IDENTIFIER_LIST, PUBLICATION_KEYS
 
 
 class Kind(NamedTuple):
@@ -56,9 +56,7 @@ STANDARD = (
 class Kinds:
     """The kinds of a library: the standard ones, and those of its configuration, which may replace a standard one."""
 
-    def __init__(self, configured: Iterable[Kind] = (), described: str = "") -> None:
-        self.described = described
-        """The tables of the configuration as text; empty for the standard kinds. Equal texts mean equal kinds."""
+    def __init__(self, configured: Iterable[Kind] = ()) -> None:
         self._kinds = {kind.name: kind for kind in (*STANDARD, *configured)}
         self.fields = tuple((field, kind) for kind in self._kinds.values() for field in kind.fields)
         self.identifying = frozenset(kind.name for kind in self._kinds.values() if kind.identifies)

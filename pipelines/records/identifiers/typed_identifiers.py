@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pipelines.publication_fields import IDENTIFIER_LIST
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.identifiers.verdicts import Identifier
+from pipelines.records.tables.publication_fields import IDENTIFIER_LIST
 from pipelines.records.values import text_of
 
 

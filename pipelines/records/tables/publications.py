@@ -1,4 +1,4 @@
-"""The five tables of publications. A new column of `publications` is an entry in `pipelines.publication_fields`."""
+"""The five tables of publications. A new column of `publications` is an entry in `pipelines.records.tables.publication_fields`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pipelines.publication_fields import IDENTIFIER_LIST, PUBLICATION_FIELDS, FieldType
 from pipelines.records.tables.description import Column, Part, Table
+from pipelines.records.tables.publication_fields import IDENTIFIER_LIST, PUBLICATION_FIELDS, FieldType
 from pipelines.records.tables.shared_columns import ID, POSITION, RESIDUE, SHA256
 
 _FILLED: dict[FieldType, tuple[tuple[pa.DataType, tuple[str, ...], Part], ...]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn
 from pipelines.service.sign_in.token_store import open_tokens
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from tests.sandbox.process import SandboxProcess
 
 READ = ("library:read", "assets:read", "users:read", "tasks:read")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pipelines.migration.flow import Migration
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from tests.backup.other_resources.conftest import TwoVersionRunner, rows
 from tests.service.scripted import Answer, Received, ScriptedServer
 

@@ -12,7 +12,7 @@ from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.model.journal import Journal
 from pipelines.records.files import ASSET, COVER
 from pipelines.service.clock import SystemClock
-from pipelines.settings.requests import RequestSettings
+from pipelines.settings.write_requests import RequestSettings
 from pipelines.shapes.model import Description
 from pipelines.state.local import LocalState
 from tests.migration.sample_plans import TYPES

@@ -17,9 +17,9 @@ from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, W
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.model.target_reading import TargetListing
-from pipelines.publication_fields import WRITTEN
 from pipelines.records.forms import form_of
 from pipelines.records.matching import comparable
+from pipelines.records.tables.publication_fields import WRITTEN
 from pipelines.service.client import LibraryClient
 from tests.migration.sample_plans import TYPES, plan_of, row
 from tests.service.manual_clock import ManualClock

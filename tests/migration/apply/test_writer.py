@@ -24,10 +24,10 @@ from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile, PlanRow
-from pipelines.publication_fields import REFERENCES, WRITTEN
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.forms import form_of
 from pipelines.records.matching import comparable
+from pipelines.records.tables.publication_fields import REFERENCES, WRITTEN
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 from pipelines.state.store import State

@@ -9,7 +9,7 @@ from typing import Any
 from pipelines.backup.flow import Backup
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.scopes import SCOPES
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.signing import sign_in
 from tests.migration.library_pair import CONFIG, LibraryPair

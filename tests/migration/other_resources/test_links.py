@@ -63,7 +63,7 @@ from pathlib import Path
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.service.client import LibraryClient
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from tests.migration.library_pair import FastClock
 
 config, plan, what, moment = sys.argv[1:]

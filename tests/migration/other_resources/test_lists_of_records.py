@@ -15,7 +15,7 @@ from pipelines.migration.flow import Migration
 from pipelines.migration.model.losses import in_short, losses_of
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.verify.verdict import MigrationVerification
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.shapes.unread_lists import MEMBERS
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.stores import open_data

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 
 from pipelines.drill import drill
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 from tests.migration.library_pair import LibraryPair

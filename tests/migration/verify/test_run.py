@@ -21,7 +21,7 @@ from pipelines.migration.verify.verdict import (
 )
 from pipelines.service.client import open_client
 from pipelines.service.files.upload import Uploads
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipelines.publication_fields import IDENTIFIER_LIST
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields, type_and_value
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
+from pipelines.records.tables.publication_fields import IDENTIFIER_LIST
 
 
 def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[Identifier]:

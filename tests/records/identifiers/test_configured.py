@@ -15,7 +15,10 @@ from tests.records.identifiers.identified import identify
 PMCID = {"pattern": "PMC[1-9][0-9]{0,7}", "fields": ("pmcid", "pmc"), "case": "upper"}
 HANDLE = {"pattern": r"[0-9.]+/[^\s;]+"}
 KINDS = kinds_of(
-    {name: IdentifierSettings.model_validate(table) for name, table in (("pmcid", PMCID), ("handle", HANDLE))}
+    {
+        name: IdentifierSettings.model_validate(table).model_dump()
+        for name, table in (("pmcid", PMCID), ("handle", HANDLE))
+    }
 )
 
 

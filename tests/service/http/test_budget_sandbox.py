@@ -26,7 +26,7 @@ READER = f"""
     from pathlib import Path
     from pipelines.errors import BookferryError
     from pipelines.service.client import open_client
-    from pipelines.settings.loading import load_settings
+    from pipelines.settings.config_file import load_settings
     from pipelines.state.local import LocalState
 
     def say(text):

@@ -21,7 +21,7 @@ from pipelines.service.client import LibraryClient, open_client
 from pipelines.service.sign_in.login import signing_in
 from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn
 from pipelines.service.sign_in.token_store import open_tokens
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.state.local import LocalState
 from tests.sandbox.process import SandboxProcess

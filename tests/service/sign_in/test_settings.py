@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import ConfigurationError
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.credentials import OAuthClient
-from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
 
 SECRET = "not-a-secret-by-chance"

@@ -20,7 +20,7 @@ from pipelines.service.clock import SystemClock
 from pipelines.service.redaction import MASK, redact
 from pipelines.service.sign_in.stored_sign_in import Grant, Registration, StoredSignIn
 from pipelines.service.sign_in.token_store import SIGN_INS_FILE, LeaseTakenError, TokenStore, open_tokens
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.state.local import LocalState
 from pipelines.state.postgres import PostgresState
 from tests.service.manual_clock import ManualClock

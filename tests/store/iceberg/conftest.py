@@ -15,7 +15,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from pipelines.backup.iceberg import open_tables
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.iceberg import catalogue

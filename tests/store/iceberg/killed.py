@@ -11,7 +11,7 @@ from typing import Any
 from pyiceberg.catalog.sql import SqlCatalog
 
 from pipelines.backup.iceberg import open_tables, register_new
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.store.stores import open_data
 
 COMMIT = SqlCatalog.commit_table

@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.backup.database import open_database, stage_again, stage_new
 from pipelines.errors import ConfigurationError
-from pipelines.settings.loading import load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.store.postgres.loading import Database, LoadResult
 from pipelines.store.snapshots.snapshots import DataFolder

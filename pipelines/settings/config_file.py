@@ -1,4 +1,4 @@
-"""Reads bookferry.toml: finds the file, validates it and returns `Settings`."""
+"""The keys of bookferry.toml. Finds the file, validates it and returns `Settings`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pydantic import (
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.identifier_types import IdentifierSettings, TypeName, check_field_owners
-from pipelines.settings.requests import RequestSettings
 from pipelines.settings.retention_and_notify import NotifySettings, RetentionSettings
 from pipelines.settings.settings import Settings
 from pipelines.settings.storage import IcebergSettings, PostgresSettings, folder_of, storage_locations
 from pipelines.settings.tenant import TenantName, TenantSettings
 from pipelines.settings.validation_messages import explain
 from pipelines.settings.value_types import TimeZone, VariableName
+from pipelines.settings.write_requests import RequestSettings
 
 CONFIG_VARIABLE = "BOOKFERRY_CONFIG"
 
@@ -101,7 +101,7 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
         retention=checked.retention,
         notify=checked.notify,
         bucket=bucket,
-        identifiers=checked.identifiers,
+        identifiers={name: table.model_dump() for name, table in checked.identifiers.items()},
         staging=checked.postgres,
         group=checked.group,
         state=checked.state,

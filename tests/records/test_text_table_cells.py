@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.records.spreadsheets import LONGEST, safe_cell
+from pipelines.records.text_table_cells import LONGEST, safe_cell
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r@", "\n+", " =", "＝", "＋", "－", "＠"])
