@@ -30,6 +30,10 @@ class LostResponseError(TemporaryError):
     """The response was lost, so the request may have had its effect."""
 
 
+class RenewalError(TemporaryError):
+    """The sign-in cannot be renewed now. That says nothing of the request that needs it: nothing of it was sent."""
+
+
 class GrantRefusedError(SignInError):
     """The server does not accept this code or refresh token any more."""
 

@@ -22,11 +22,23 @@ from functools import partial
 
 from tenacity import retry_if_exception_type, stop_after_attempt
 
-from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError, TemporaryError
+from pipelines.errors import (
+    BookferryError,
+    ConfigurationError,
+    ProtocolError,
+    SignInError,
+    StorageError,
+    TemporaryError,
+)
 from pipelines.service.clock import Clock
 from pipelines.service.http.retries import retrying
 from pipelines.service.sign_in.authorization_server import AuthorizationServer
-from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostResponseError
+from pipelines.service.sign_in.oauth_errors import (
+    ClientRefusedError,
+    GrantRefusedError,
+    LostResponseError,
+    RenewalError,
+)
 from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn, local_time
 from pipelines.service.sign_in.token_store import (
     LEASE_SECONDS,
@@ -161,16 +173,18 @@ class TokenRefresher:
         if not self._turn.acquire(timeout=seconds):
             raise LeaseTakenError(f"Renewing the sign-in of '{self.tenant}' takes more than {seconds:.0f} s.")
         try:
-            if self._closed:
-                raise TemporaryError("The run was stopped before its sign-in was renewed. Run the same command again.")
             # No signal interrupts this thread, and the end of the program waits for it
             renewal = in_thread(partial(self._renew, is_needed, seconds, last=last), "renewal", daemon=False)
             self._running = [running for running in (*self._running, renewal) if not running.done()]
             return renewal.result()
+        except (TemporaryError, ProtocolError) as error:
+            raise RenewalError(str(error)) from None
         finally:
             self._turn.release()
 
     def _renew(self, is_needed: Callable[[Grant], bool], seconds: float, *, last: bool) -> Grant:
+        if self._closed:
+            raise TemporaryError("The run was stopped before its sign-in was renewed. Run the same command again.")
         with self._store.leased(self._clock, seconds) as leased:
             stored = leased.read()
             grant = self._saw(stored)

@@ -21,8 +21,10 @@ from pipelines.errors import (
     TemporaryError,
 )
 from pipelines.service.clock import SystemClock
+from pipelines.service.http.bodies import MAX_BODY
 from pipelines.service.listing.listing import Listing
 from pipelines.service.sign_in import authorization_server
+from pipelines.service.sign_in.authorization_server import TRIES
 from pipelines.service.sign_in.login import signing_in
 from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.service.sign_in.token_refresh import MAX_REJECTED, MOST_TRIES
@@ -327,7 +329,7 @@ def test_an_answer_that_is_refused(visit: Visit, changes: dict[str, str | None],
         ((200, b'{"access_token": 5}'), TemporaryError, "without a usable access_token"),
         ((200, b'{"access_token": "a\\nb"}'), TemporaryError, "without a usable access_token"),
         ((200, '{"access_token": "ä"}'.encode()), TemporaryError, "without a usable access_token"),
-        ((200, b'{"access_token": "a", "token_type": "mac"}'), ProtocolError, "a token of the type mac"),
+        ((200, b'{"access_token": "a", "token_type": "mac"}'), TemporaryError, "a token of the type mac"),
         ((500, b"<html>"), TemporaryError, "may still be good"),
         ((400, b'{"error": "server_error"}'), TemporaryError, "may still be good"),
         ((408, b""), TemporaryError, "may still be good"),
@@ -391,15 +393,36 @@ def test_a_token_that_ends_in_the_middle_of_200_pages(visit: Visit) -> None:
     assert len(service.tokens_asked("refresh_token")) == 1
 
 
-def test_a_page_is_not_read_around_a_sign_in_that_cannot_be_renewed(visit: Visit) -> None:
-    """Each smaller page would ask for a token again, for a minute."""
+@pytest.mark.parametrize(
+    ("refusal", "expected", "requests"),
+    [
+        ((502, b""), "502", MOST_TRIES),
+        ((429, b""), "too many requests", TRIES),
+        ((200, b'{"access_token": "a", "token_type": "mac"}'), "the type mac", 1),
+        ((200, b" " * (MAX_BODY + 1)), "more than 64 MiB", 1),
+    ],
+)
+def test_a_page_is_not_read_around_a_sign_in_that_cannot_be_renewed(
+    visit: Visit, refusal: tuple[int, bytes], expected: str, requests: int
+) -> None:
+    """Each smaller page, and each further address of the list, would ask for a token again, for a minute."""
     home, service = visit()
     sign_in(home, service)
     service.access.clear()
-    service.liberties.refusal = (502, b"")
-    with home.client(clock=ManualClock()) as client, pytest.raises(TemporaryError, match="502"):
+    service.liberties.refusal = refusal
+    with home.client(clock=ManualClock()) as client, pytest.raises(TemporaryError, match=expected):
         next(Listing(client, ["publications/all", "publications"]).pages())
-    assert len(service.tokens_asked("refresh_token")) == MOST_TRIES
+    assert len(service.tokens_asked("refresh_token")) == requests
+
+
+def test_a_write_is_not_unclear_where_its_sign_in_cannot_be_renewed(visit: Visit) -> None:
+    """I8: nothing of it was sent, so nothing is looked up."""
+    home, service = visit()
+    sign_in(home, service)
+    service.access.clear()
+    service.liberties.refusal = (200, b'{"access_token": "a", "token_type": "mac"}')
+    with home.client() as client, pytest.raises(TemporaryError, match="the type mac"):
+        client.write("POST", "publications", {})
 
 
 def test_a_token_is_renewed_ahead_of_its_end(visit: Visit) -> None:
