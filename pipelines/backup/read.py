@@ -249,7 +249,7 @@ class ListReader:
             with background_thread() as behind:
                 for records in _batches(pages):
                     if staging is not None:
-                        observer.observe(decode_record(bytes(record)) for record in records.payloads[:SAMPLE])
+                        observer.observe(map(decode_record, records.payloads[:SAMPLE]))
                     behind(partial(_write_batch, records, schema, writer, staging))
             if staging is not None:
                 observer.shape.sampled = observer.shape.records < writer.rows
@@ -289,10 +289,9 @@ def finish(capture: Capture, resource: str, facts: ResourceFacts, staged: Staged
 
 
 def _write_batch(records: RawRecords, schema: pa.Schema, writer: TableWriter, staging: StagedWriter | None) -> None:
-    batch = records.batch(schema)
-    writer.write(batch)
+    writer.write(records.batch(schema))
     if staging is not None:
-        staging.write(batch)
+        staging.write(records.payloads, records.hashes)
 
 
 def _watched(

@@ -7,10 +7,11 @@ time. The columns of other resources depend on all of their records, so that tho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
+from typing import cast
 
 import pyarrow as pa
 
@@ -50,7 +51,7 @@ def stage(
             _observe(capture, resource, earlier)
         with capture.open_file(f"raw_{resource}") as file, staged_writer(capture, resource, kinds) as writer:
             for batch in row_batches(file, ["payload", "sha256"]):
-                writer.write(batch)
+                writer.write(payloads_of(batch), cast("list[str]", batch.column("sha256").to_pylist()))
         writer.record()
     return {table.name: capture.facts.tables[table.name].rows for table in tables}
 
@@ -86,11 +87,15 @@ def _observe(capture: Capture, resource: str, earlier: Iterable[ObservedColumn])
     facts, observer = capture.facts, Observer()
     with capture.open_file(f"raw_{resource}") as file:
         for batch in row_batches(file, ["payload"], RECORDS_PER_STEP):
-            payloads = batch.column("payload").cast(pa.binary()).to_pylist()
-            observer.observe(decode_record(payload or b"") for payload in payloads)
+            observer.observe(map(decode_record, payloads_of(batch)))
     today = f"{datetime.fromisoformat(facts.started_at):%Y-%m-%d}"
     observed = observe_columns(observer.shape, STAGED[resource], earlier=earlier, today=today)
     facts.shapes[resource], facts.observed[resource] = observer.shape, observed
+
+
+def payloads_of(batch: pa.RecordBatch) -> list[bytes]:
+    """The JSON of the records of a raw batch."""
+    return cast("list[bytes]", batch.column("payload").view(pa.binary()).to_pylist())
 
 
 def staged_tables(capture: Capture, resource: str) -> tuple[Table, ...]:
@@ -108,9 +113,9 @@ class StagedWriter:
         self._capture, self._resource = capture, resource
         self._residue = Counter[str]()
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Stage a raw batch with the columns `payload` and `sha256`, as one row group of each table."""
-        steps = [*in_steps(self._stager, batch)]
+    def write(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> None:
+        """Stage records as one row group of each table. `hashes`: the SHA-256 of each in hexadecimal."""
+        steps = [*in_steps(self._stager, payloads, hashes)]
         for staged in steps:
             self._residue = bounded(self._residue + staged.residue)
         for name, writer in self._writers.items() if steps else ():

@@ -18,10 +18,11 @@ class RawRecords:
     def __init__(self) -> None:
         self.size = 0
         """Bytes of JSON."""
-        self.payloads: list[msgspec.Raw] = []
+        self.payloads: list[bytes] = []
+        self.hashes: list[str] = []
+        """The SHA-256 of each record in hexadecimal."""
         self._ids: list[int | None] = []
         self._pages: list[int | None] = []
-        self._hashes: list[str] = []
         self._owners: list[str] = []
 
     def add(self, records: Sequence[msgspec.Raw], ids: Sequence[int | None], page: int, owner: str = "") -> None:
@@ -30,25 +31,24 @@ class RawRecords:
         The hashes are computed here, while the records are in the processor's cache. The thread that compresses and writes would need the
         interpreter lock once for each record.
         """
-        self.size += sum(map(len, records))
-        self.payloads += records
+        payloads = [*map(bytes, records)]
+        self.size += sum(map(len, payloads))
+        self.payloads += payloads
         self._ids += ids
         self._pages += [page] * len(records)
         self._owners += [owner] * len(records)
-        self._hashes += [hashlib.sha256(record).hexdigest() for record in records]
+        self.hashes += [hashlib.sha256(payload).hexdigest() for payload in payloads]
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         """All records as rows of the raw table. Raises `ProtocolError` if one is not UTF-8."""
         try:
-            payloads = pa.array([bytes(payload) for payload in self.payloads], pa.binary()).cast(
-                pa.string()
-            )  # checks UTF-8
+            payloads = pa.array(self.payloads, pa.string())  # checks UTF-8
         except pa.ArrowInvalid:
             raise self._not_text() from None
         columns: dict[str, list[Any]] = {
             "id": self._ids,
             "page": self._pages,
-            "sha256": self._hashes,
+            "sha256": self.hashes,
             "owner": self._owners,
         }
         arrays = [
@@ -57,7 +57,7 @@ class RawRecords:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _not_text(self) -> ProtocolError:
-        index = next(index for index, payload in enumerate(self.payloads) if not _is_utf8(bytes(payload)))
+        index = next(index for index, payload in enumerate(self.payloads) if not _is_utf8(payload))
         return ProtocolError(
             f"A record on page {self._pages[index]} (id {self._ids[index]}) is not valid UTF-8, as JSON must be. Reading stopped. Nothing "
             "was published. Report this record to the service's operators."

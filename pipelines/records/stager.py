@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -61,12 +61,11 @@ _MADE_OTHERWISE = frozenset({"residue", "sha256"})
 """Columns of a record that no key fills."""
 
 
-def in_steps(stager: Stager, batch: pa.RecordBatch) -> Iterator[StagedBatch]:
-    """Stage a raw batch with the columns `payload` and `sha256`, `RECORDS_PER_STEP` records at a time."""
-    for start in range(0, batch.num_rows, RECORDS_PER_STEP):
-        step = batch.slice(start, RECORDS_PER_STEP)
-        payloads = cast("list[bytes]", step.column("payload").cast(pa.binary()).to_pylist())
-        yield stager(payloads, cast("list[str]", step.column("sha256").to_pylist()))
+def in_steps(stager: Stager, payloads: Sequence[bytes], hashes: Sequence[str]) -> Iterator[StagedBatch]:
+    """Stage records, `RECORDS_PER_STEP` of them at a time."""
+    for start in range(0, len(payloads), RECORDS_PER_STEP):
+        step = slice(start, start + RECORDS_PER_STEP)
+        yield stager(payloads[step], hashes[step])
 
 
 class Stager:

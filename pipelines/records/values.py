@@ -66,7 +66,19 @@ def decode_json(payload: bytes) -> object:
 
 def record_ids(payloads: Iterable[msgspec.Raw | bytes]) -> list[int | None]:
     """The `id` of each record; `None` if it is no whole number."""
-    return [whole_number(decode_record(bytes(payload)).get("id")) for payload in payloads]
+    return [whole_number(_id_of(payload)) for payload in payloads]
+
+
+def _id_of(payload: msgspec.Raw | bytes) -> object:
+    """The `id` of a record. Nothing else of it is decoded, unless it needs a lenient parser."""
+    try:
+        return _IDENTIFIED(payload).id
+    except NOT_JSON:
+        return decode_record(bytes(payload)).get("id")
+
+
+class _Identified(msgspec.Struct):
+    id: object = None
 
 
 RecordId = int | str
@@ -222,6 +234,7 @@ def _int(text: str) -> int | str:
 
 
 _DECODE = msgspec.json.Decoder(float_hook=parse_float).decode
+_IDENTIFIED = msgspec.json.Decoder(_Identified, float_hook=parse_float).decode
 _LENIENT = json.JSONDecoder(parse_float=parse_float, parse_int=_int, parse_constant=str).decode
 """Accepts text that msgspec refuses: lone surrogates, NaN, numbers of any length."""
 
