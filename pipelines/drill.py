@@ -147,7 +147,7 @@ def _restorable_resources(snapshot: Snapshot) -> tuple[list[str], list[str]]:
     restorable = [
         name
         for name, resource_type in RESOURCE_TYPES.items()
-        if name in complete and complete.issuperset(resource_type.references.values())
+        if name in complete and complete.issuperset(resource_type.referred)
     ]
     return restorable, [
         f"{name}: not put back, since the snapshot lacks some of it, or of what it refers to"

@@ -40,11 +40,12 @@ def links_of(row: PlanRow) -> dict[str, PlannedReference]:
 
 def own_references(row: PlanRow) -> set[RecordId]:
     """The records of its own resource that have to be created before a row is written."""
-    references = [
-        reference for reference in row.references.values() if reference.resource == row.resource and not reference.later
-    ]
-    pairs = [pair for reference in references for pair in zip(reference.source_ids, reference.target_ids, strict=True)]
-    return {source_id for source_id, target_id in pairs if target_id is None}
+    return {
+        source_id
+        for reference in row.references.values()
+        for resource, source_id, target_id in reference.records
+        if resource == row.resource and target_id is None and not reference.later
+    }
 
 
 class References:
@@ -89,17 +90,17 @@ class References:
         """The ids for one field; the first ones only, or none, where a record goes without the rest."""
         needed = reference.later or self._types[row.resource].needs_references
         ids: list[RecordId] = []
-        for source_id, planned_id in zip(reference.source_ids, reference.target_ids, strict=True):
-            target_id = planned_id or self._journal.target_id_of(reference.resource, source_id)
-            if target_id is None and self._is_untried(reference.resource, source_id):
+        for resource, source_id, planned_id in reference.records:
+            target_id = planned_id or self._journal.target_id_of(resource, source_id)
+            if target_id is None and self._is_untried(resource, source_id):
                 raise UntriedReferenceError
             if target_id is None and not needed:
-                problems.append(f"{name}: {reference.resource} {source_id} was not created; the next plan sets it.")
+                problems.append(f"{name}: {resource} {source_id} was not created; the next plan sets it.")
                 break
             if target_id is None:
                 raise self._refused(
                     row,
-                    f"{name}: {reference.resource} {source_id}, to which it refers, was not created. Once that record is there, apply "
+                    f"{name}: {resource} {source_id}, to which it refers, was not created. Once that record is there, apply "
                     "the plan again.",
                     is_link=reference.later,
                 )
@@ -120,15 +121,15 @@ class References:
             return None
         names = [
             name
-            for name, resource in resource_type.references.items()
-            if resource in LOOKED_UP
+            for name in resource_type.references
+            if (resource := resource_type.fields[name].leads_to) in LOOKED_UP
             and (number := id_of(row.payload.get(name))) is not None
             and self._is_missing(resource, number)
         ]
         if not names:
             return None
         for name in names:
-            number, resource = id_of(row.payload[name]), resource_type.references[name]
+            number, resource = id_of(row.payload[name]), resource_type.fields[name].leads_to
             problem = f"{name} {number}: not sent, the target has no such record ({resource}/{number}). {refusal}"
             if problem not in problems:
                 problems.append(problem)

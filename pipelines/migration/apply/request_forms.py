@@ -142,7 +142,7 @@ class RequestForms:
 
     def create(self, row: PlanRow, payload: Mapping[str, Any]) -> Request:
         """The request that creates the record of a row."""
-        content = self._sent(row, payload)
+        content = self._sent(self._types[row.resource], payload)
         path = self._of(row.resource).create or LIST_PATHS[row.resource]
         return Request("POST", path, self._wrapped(row, content), content.keys())
 
@@ -151,7 +151,8 @@ class RequestForms:
 
         Raises `RefusedError` where it does and the target has no such record.
         """
-        content, resource_type = self._sent(row, changes), self._types[row.resource]
+        resource_type = self._types[row.resource]
+        content = self._sent(resource_type, changes)
         method = self._of(row.resource).method or resource_type.method
         path = record_path(row.resource, target_id)
         if method == "PUT":
@@ -195,9 +196,9 @@ class RequestForms:
             for key, value in record.items()
             if key not in known_keys and not is_managed(key) and (writable is None or key in writable)
         }
-        return unknown | {
-            name: resource_type.fields[name].sent(value) for name, value in values.items() if name not in changes
-        }
+        return unknown | self._sent(
+            resource_type, {name: value for name, value in values.items() if name not in changes}
+        )
 
     def _writable(self, resource: str) -> set[str] | None:
         """The fields that the description has in a change; None where it has none."""
@@ -280,9 +281,11 @@ class RequestForms:
     def _of(self, resource: str) -> RequestSettings:
         return self._settings.get(resource) or RequestSettings()
 
-    def _sent(self, row: PlanRow, values: Mapping[str, Any]) -> dict[str, Any]:
-        fields = self._types[row.resource].fields
-        return {name: fields.get(name, PLAIN).sent(value) for name, value in values.items()}
+    def _sent(self, resource_type: ResourceType, values: Mapping[str, Any]) -> dict[str, Any]:
+        sent = dict[str, Any]()
+        for name, value in values.items():
+            sent |= resource_type.fields.get(name, PLAIN).payload(name, value)
+        return sent
 
     def _wrapped(self, row: PlanRow, content: dict[str, Any]) -> dict[str, Any]:
         key = self._of(row.resource).wrapped_in

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -82,20 +82,25 @@ class PlannedFile(msgspec.Struct, omit_defaults=True):
         return self.sha256, self.size
 
 
+class Referred(NamedTuple):
+    """A record to which a field refers. `target_id`: its id in the target, if it has one yet."""
+
+    resource: str
+    source_id: RecordId
+    target_id: RecordId | None
+
+
 class PlannedReference(msgspec.Struct, omit_defaults=True):
     """The records that a field refers to, if at least one of them is still to be created in the target."""
 
-    resource: str
-    source_ids: list[RecordId]
+    records: list[Referred]
     """In the order of the field."""
-    target_ids: list[RecordId | None]
-    """The same records in the target, as far as they exist."""
     many: bool = False
     """Whether the field is a list."""
     later: bool = False
     """Whether it is set by a second request, because a record to which it refers is created after this one."""
     entries: list[Any] = []
-    """The objects of a list that have the ids, where it is one of objects."""
+    """The objects that have the ids, where those are in objects."""
 
     def value(self, name: str, resource_type: ResourceType, ids: list[RecordId]) -> Any:
         """The value that is sent, once all ids are known."""

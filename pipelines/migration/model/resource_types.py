@@ -142,9 +142,14 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """What is sent of an author of a publication besides the documented members, such as `orcid`."""
 
     @cached_property
-    def references(self) -> dict[str, str]:
-        """Field → the resource that its ids refer to: a plan and a drill of this one need a snapshot that has it (plan/scope.py)."""
-        return {name: field.leads_to for name, field in self.fields.items() if field.refers}
+    def references(self) -> dict[str, tuple[str, ...]]:
+        """Field → the resources that its ids refer to: a plan and a drill of this one need a snapshot that has them (plan/scope.py)."""
+        return {name: field.resources for name, field in self.fields.items() if field.refers}
+
+    @cached_property
+    def referred(self) -> frozenset[str]:
+        """All resources to which its records refer."""
+        return frozenset(resource for resources in self.references.values() for resource in resources)
 
     @cached_property
     def lists(self) -> frozenset[str]:
@@ -293,7 +298,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             links = record.get(holder)
             for name, link in links.items() if isinstance(links, dict) else ():
                 resource = resource_named(stem_of(name))
-                if link and resource and resource not in (self.resource, *self.references.values()):
+                if link and resource and resource not in {self.resource, *self.referred}:
                     yield f"{holder}.{name}", link, LeftOut.LINK
 
     def _form_of(self, name: str, value: Any) -> Any:
@@ -341,11 +346,12 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         return any(key in record for key in self.keys_of(name))
 
     def _read(self, record: Mapping[str, Any], name: str) -> Any:
-        return next((record[key] for key in self.keys_of(name) if key in record), None)
+        return self.fields.get(name, PLAIN).read(record, name)
 
     def _unknown(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are not sent, whatever they have."""
-        read = {key for name in self.fields for key in self.keys_of(name)}
+        read = {key for name, field in self.fields.items() for key in field.keys_of(name)}
+        read |= {field.kind for name, field in self.fields.items() if field.is_pair and self._read(record, name)}
         return {
             name: value
             for name, value in record.items()
@@ -354,13 +360,13 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 
     def redirected(self, values: dict[str, Any], merged: Mapping[tuple[str, RecordId], RecordId]) -> dict[str, Any]:
         """The values with references to the records that remain. `merged`: resource and id of a merged record → the one that remains."""
-        for name, resource in self.references.items() if merged else ():
+        for name in self.references if merged else ():
             value = values.get(name)
             if value is None:
                 continue
             field = self.fields[name]
             entries = [
-                field.with_id(entry, merged.get((resource, number), number))
+                field.with_id(entry, merged.get((field.resource_of(entry), number), number))
                 for entry in several(value)
                 for number in [field.id_of(entry) or 0]
             ]
@@ -514,7 +520,7 @@ def chosen_resources(names: Iterable[str]) -> tuple[str, ...]:
 
 def referenced_resources(resources: Collection[str]) -> tuple[str, ...]:
     """The resources that are read only because these refer to them."""
-    needed = {name for resource in resources for name in RESOURCE_TYPES[resource].references.values()}
+    needed = {name for resource in resources for name in RESOURCE_TYPES[resource].referred}
     return tuple(name for name in (*BEFORE, *AFTER) if name in needed and name not in resources)
 
 

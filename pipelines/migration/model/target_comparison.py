@@ -167,9 +167,9 @@ class TargetComparison:
     def reference(self, row: PlanRow, name: str) -> Any:
         """The value of a reference to records that did not exist when the plan was made."""
         reference = row.references[name]
-        pairs = zip(reference.source_ids, reference.target_ids, strict=True)
         ids = [
-            planned or self._journal.target_id_of(reference.resource, source_id) or 0 for source_id, planned in pairs
+            planned or self._journal.target_id_of(resource, source_id) or 0
+            for resource, source_id, planned in reference.records
         ]
         return reference.value(name, self.now[row.resource].type, ids)
 

@@ -350,9 +350,13 @@ def _schema_of(described: Description, resource: str, reads: Collection[str]) ->
 
 
 def _without_questions(learned: ResourceType) -> ResourceType:
-    """The type without references of which it is unknown how they are added to their list, where no file asks."""
+    """The type without references of which it is unknown where they lead, or how they are added to their list, where no file asks."""
     fields = {name: field for name, field in learned.fields.items() if not field.is_open}
-    unsent = dict.fromkeys(learned.fields.keys() - fields.keys(), LeftOut.LINK)
+    unsent = {
+        name: LeftOut.UNKNOWN_REFERENCE if field.asks_where else LeftOut.LINK
+        for name, field in learned.fields.items()
+        if field.is_open
+    }
     return replace(learned, fields=fields, left_out=learned.left_out | unsent)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from pipelines.migration.model.field_mapping import PLAIN, FieldMapping, SentAs, several
+from pipelines.migration.model.field_mapping import OPEN, PLAIN, FieldMapping, SentAs, several
 from pipelines.migration.model.resource_types import (
     COMPLETED,
     MERGEABLE,
@@ -24,6 +24,7 @@ from pipelines.migration.model.resource_types import (
     is_written_later,
 )
 from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.plan.kinds_beside import references_by_kind
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
 from pipelines.migration.plan.numbers import fields_with_ids, text_ids_in
@@ -31,10 +32,10 @@ from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.shapes.field_names import (
     fields_to_send,
-    has_kind_beside,
     is_named_as_id,
     is_quantity,
     keys_of,
+    kind_beside,
     may_be_count,
     may_name_records,
     named_kind,
@@ -77,6 +78,7 @@ class TypeLearner:
         self.schema, self._listing, self._library = schema, source, library
         self._text_ids = text_ids_in(source.records(), library())
         self.source, of_target = shape_of(source, assumed.ruled, self._text_ids), shape_of(target, assumed.ruled)
+        self.by_kind = references_by_kind(source.records(), self.source, library())
         doubted = set[str]()
         if same_service and assumed.sends_unproved:
             doubted = contradicted_fields(schema, source.records())
@@ -93,7 +95,7 @@ class TypeLearner:
             schema,
             contradicted=contradicted,
             doubted=doubted,
-            mixed=fields_of_several_kinds(source.records(), self.source),
+            by_kind={key: reference.form for key, reference in self.by_kind.items()},
             posted=posted,
             read=read,
         )
@@ -160,30 +162,6 @@ class TypeLearner:
         return owners
 
 
-def fields_of_several_kinds(records: Iterable[Mapping[str, Any]], shape: RecordShape) -> set[str]:
-    """The fields whose objects say that they are records of different resources: `{type: "tasks", id: 3}`."""
-    kinds: dict[str, set[str]] = {path[0]: set() for path, field in shape.paths() if _has_kind(field)}
-    for record in records if kinds else ():
-        for name, resources in kinds.items():
-            resources.update(_kinds(record.get(name)))
-    return {name for name, resources in kinds.items() if len(resources) > 1}
-
-
-def _has_kind(field: FieldShape) -> bool:
-    members = field.members or (field.entries.members if field.entries else {})
-    return {"id", "type"} <= members.keys() or any(map(_has_kind, members.values()))
-
-
-def _kinds(value: Any) -> Iterator[str]:
-    """Yield the resources that objects with an id name as their kinds, at any depth."""
-    if isinstance(value, dict):
-        if "id" in value and (kind := named_kind(value.get("type"))):
-            yield kind
-        value = [*value.values()]
-    for member in value if isinstance(value, list) else ():
-        yield from _kinds(member)
-
-
 LONGEST_EXAMPLE = 60
 """Characters of an example."""
 
@@ -211,7 +189,7 @@ def learn_from_shapes(
     leads_to: Mapping[str, str] | None = None,
     doubtful: Collection[str] = (),
     link_members: Mapping[str, Sequence[str]] | None = None,
-    mixed: Collection[str] = (),
+    by_kind: Mapping[str, FieldMapping | None] | None = None,
     posted: Mapping[str, str] | None = None,
     read: Collection[str] = (),
 ) -> ResourceType:
@@ -220,7 +198,7 @@ def learn_from_shapes(
     `contradicted`: fields whose description the target's own records do not keep to; `doubted`: fields about which records of the source,
     which is the same service, contradict it: the target may still take them; `leads_to`: field → the resource that the names beside its
     ids belong to; `doubtful`: fields of the source that may refer to records, whatever their names; `link_members`: as `members_of_links`
-    finds them; `mixed`: fields that refer to records of several resources; `posted`: as `TypeLearner` has it.
+    finds them; `by_kind`: references to records of several resources; `posted`: as `TypeLearner` has it.
     """
     if not source.records:
         return assumed
@@ -237,15 +215,15 @@ def learn_from_shapes(
         names = {name: field for name, field in names.items() if name not in assumed.ruled}
         proved = {*target.fields, *contradicted, *(names.keys() - doubted)}
     method = schema.change.method if payload and schema.change else ""
-    several_kinds = {*mixed, *(name for name, field in shown.items() if _has_kind_beside(name, field, shown))}
-    of_one_kind = {name: field for name, field in shown.items() if name not in several_kinds}
-    learned = _from_names(assumed, names, of_one_kind, payload, leads_to or {}, doubtful, method)
-    learned = _with_link_members(learned, names, of_one_kind, link_members or {}, doubtful)
+    by_kind = by_kind or {}
+    learned = _from_names(assumed, names, shown, payload, leads_to or {}, by_kind, doubtful, method)
+    learned = _with_link_members(learned, names, shown, link_members or {}, doubtful)
     learned = _without_unread(learned, assumed, read)
+    decided = {key for name, field in learned.fields.items() for key in field.keys_sent(name)} | learned.left_out.keys()
     left_out = {
-        name: LeftOut.UNKNOWN_REFERENCE if name in several_kinds else _why_left_out(name, payload, schema, field)
+        name: LeftOut.UNKNOWN_REFERENCE if name in by_kind else _why_left_out(name, payload, schema, field)
         for name, field in shown.items()
-        if name not in learned.left_out and not any(name in learned.keys_of(field) for field in learned.fields)
+        if name not in decided
     }
     takes = {
         name: _rule(names[name], target.fields.get(name), with_choices=name not in contradicted)
@@ -266,12 +244,6 @@ def learn_from_shapes(
         unproved=tuple(name for name in learned.fields if not proved & {name, *keys_of(name)}),
         author_members=_author_members(writable) if assumed.resource == PUBLICATIONS else (),
     )
-
-
-def _has_kind_beside(name: str, field: FieldShape, shown: Collection[str]) -> bool:
-    """Whether a field has numbers of records whose kinds stand in another field."""
-    names_ids = is_named_as_id(name) or (field.may_be_ids and not is_quantity(name))
-    return bool(field.kinds) and names_ids and has_kind_beside(name, shown)
 
 
 def _author_members(writable: Mapping[str, FieldSchema]) -> tuple[str, ...]:
@@ -307,7 +279,7 @@ def _without_unread(learned: ResourceType, assumed: ResourceType, read: Collecti
     """The type without references to resources that are not read, where a record goes without them: their numbers are of the source."""
     if assumed.needs_references:
         return learned
-    unread = {name for name, resource in learned.references.items() if resource not in read}
+    unread = {name for name, resources in learned.references.items() if not {*resources} <= {*read}}
     left_out = {key: LeftOut.LINK for name in unread for key in learned.keys_of(name)}
     return msgspec.structs.replace(
         learned,
@@ -322,6 +294,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     shown: Mapping[str, FieldShape],
     payload: PayloadSchema | None,
     leads_to: Mapping[str, str],
+    by_kind: Mapping[str, FieldMapping | None],
     doubtful: Collection[str],
     method: str,
 ) -> ResourceType:
@@ -332,47 +305,26 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         *(name for name in names if name not in assumed.fields),
     ]
     for name in in_order:
-        keys = [key for key in keys_of(name) if key in shown]
-        if not keys:
+        key = next((key for key in keys_of(name) if key in shown), None)
+        if key is None or (key != name and key in names):  # the payload has that field, too
             continue
-        if keys[0] != name and keys[0] in names:  # the payload has that field, too
+        if key in by_kind:
+            mapping = _described_by_kind(by_kind[key], names, names[name], shown[key])
+        else:
+            known = leads_to.get(key)
+            mapping = _mapping_of(assumed, name, key, shown[key], names[name], known, is_doubtful=key in doubtful)
+        if mapping is None:
+            left_out[key] = LeftOut.UNKNOWN_REFERENCE
             continue
-        field = shown[keys[0]]
-        inside = ids_within(name, field, names[name], leads_to.get(keys[0]))
-        mapping, described, many = PLAIN, names[name], Kind.LIST in field.kinds
-        if inside is not None and (keys[0] not in doubtful or keys[0] in leads_to):
-            form = _FORMS[False, is_sent_as_text(*_at(inside.inside, described, field))]
-            mapping = msgspec.structs.replace(inside, many=many, sent_as=form)
-        elif inside is None and (keys[0] in leads_to or _is_reference(name, keys[0], field)):
-            resource = (
-                leads_to.get(keys[0])
-                or assumed.references.get(name)
-                or resource_named(stem_of(name))
-                or resource_named(stem_of(keys[0]))
-                or (assumed.resource if names_own_kind(stem_of(name)) else None)
-            )
-            if resource is None:
-                left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
-                continue
-            form = _FORMS[is_sent_as_object(described, field), is_sent_as_text(described, field)]
-            mapping = FieldMapping(leads_to=resource, many=many, sent_as=form)
-        elif (
-            inside is not None
-            or keys[0] in doubtful
-            or ((name not in assumed.fields or name in assumed.references) and may_name_records(keys[0], field))
-        ):
-            left_out[keys[0]] = LeftOut.UNKNOWN_REFERENCE
-            continue
-        elif name in assumed.lists and _is_plain_list(field):
-            mapping = FieldMapping(any_order=True)
-        if keys != [name]:
-            others = (key for key in keys_of(name) if key not in assumed.ruled)
-            mapping = msgspec.structs.replace(mapping, keys=(*dict.fromkeys((name, *others)),))
-        fields[name] = mapping
+        keys = (name, *(other for other in keys_of(name) if other not in assumed.ruled))
+        is_alone = key == name and shown.keys().isdisjoint({*keys} - {name})
+        fields[name] = mapping if is_alone else msgspec.structs.replace(mapping, keys=(*dict.fromkeys(keys),))
+    for kind in [field.kind for field in fields.values() if field.is_pair]:
+        fields.pop(kind, None)  # it goes with the id beside it
     return ResourceType(
         assumed.resource,
         fields,
-        _keys(assumed, [name for name, field in fields.items() if not _may_wait(field.leads_to, assumed.resource)]),
+        _keys(assumed, [name for name, field in fields.items() if not _may_wait(field, assumed.resource)]),
         assumed.guarded,
         assumed.created,
         required=tuple(name for name in (payload.required if payload else ()) if name in names),
@@ -381,6 +333,40 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         wrapped_in=payload.wrapped_in if payload else "",
         method=method or assumed.method,
     )
+
+
+def _mapping_of(  # noqa: PLR0917  what is known of it
+    assumed: ResourceType,
+    name: str,
+    key: str,
+    field: FieldShape,
+    described: FieldSchema | None,
+    leads_to: str | None,
+    *,
+    is_doubtful: bool,
+) -> FieldMapping | None:
+    """How one field is sent that the source has under a key; None where it may refer to records, nobody knows to which.
+
+    `leads_to`: the resource, if it is known; `is_doubtful`: whether its values may be ids.
+    """
+    inside, many = ids_within(name, field, described, leads_to), Kind.LIST in field.kinds
+    if inside is not None and (leads_to or not is_doubtful):
+        form = _FORMS[False, is_sent_as_text(*_at(inside.inside, described, field))]
+        return msgspec.structs.replace(inside, many=many, sent_as=form)
+    if inside is None and (leads_to or _is_reference(name, key, field)):
+        resource = (
+            leads_to
+            or assumed.fields.get(name, PLAIN).leads_to
+            or resource_named(stem_of(name))
+            or resource_named(stem_of(key))
+            or (assumed.resource if names_own_kind(stem_of(name)) else None)
+        )
+        form = _FORMS[is_sent_as_object(described, field), is_sent_as_text(described, field)]
+        return FieldMapping(leads_to=resource, many=many, sent_as=form) if resource else None
+    is_assumed_plain = name in assumed.fields and name not in assumed.references
+    if inside is not None or is_doubtful or (not is_assumed_plain and may_name_records(key, field)):
+        return None
+    return FieldMapping(any_order=True) if name in assumed.lists and _is_plain_list(field) else PLAIN
 
 
 _FORMS: dict[tuple[bool, bool], SentAs] = {
@@ -431,9 +417,9 @@ def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
     return [key for name in learned.fields if name not in covered for key in learned.keys_of(name)]
 
 
-def _may_wait(referred: str, resource: str) -> bool:
+def _may_wait(field: FieldMapping, resource: str) -> bool:
     """Whether a reference may lead to records that do not exist yet, which cannot tell a record from others."""
-    return bool(referred) and is_written_later(referred, resource)
+    return any(referred == OPEN or is_written_later(referred, resource) for referred in field.resources)
 
 
 def _is_reference(name: str, key: str, field: FieldShape) -> bool:
@@ -465,7 +451,7 @@ def ids_within(
     if (
         len(naming) != 1
         or naming[0] in (OTHERS, ANY_KEY)
-        or has_kind_beside(naming[0], members)
+        or kind_beside(naming[0], members)
         or (field.has_ids and resource_named(stem_of(name)) is not None)
     ):
         return None
@@ -478,16 +464,44 @@ def ids_within(
     schemas = (described.entries or described).members if described else {}
     if schemas and (member not in schemas or bool(schemas[member].members) != (inner is not None)):
         return None
-    sent = [
-        key
-        for key in members
-        if key not in ("id", member)
-        and not is_managed(key)
-        and not (schemas and (key not in schemas or schemas[key].read_only))
-    ]
     typed = inner is not None and kind is not None and not (schemas and "type" not in schemas[member].members)
     path = (member,) if inner is None else (member, "id")
-    return FieldMapping(leads_to=resource, inside=path, typed=typed, members=tuple(sent))
+    sent = _taken_members(members, schemas, ("id", member))
+    return FieldMapping(leads_to=resource, inside=path, kind="type" if typed else "", members=sent)
+
+
+def _taken_members(
+    members: Iterable[str], schemas: Mapping[str, FieldSchema], reference: Container[str]
+) -> tuple[str, ...]:
+    """The members beside a reference that the target takes. `schemas`: what it describes, if anything."""
+    return tuple(
+        key
+        for key in members
+        if key not in reference
+        and not is_managed(key)
+        and not (schemas and (key not in schemas or schemas[key].read_only))
+    )
+
+
+def _described_by_kind(
+    form: FieldMapping | None, names: Container[str], described: FieldSchema | None, field: FieldShape
+) -> FieldMapping | None:
+    """The form of a reference to records of several resources; None where the target lacks the field of the kind, or of the id."""
+    if form is None or (form.is_pair and form.kind not in names):
+        return None
+    schema = (described.entries or described) if described else None
+    for member in form.inside:
+        if schema is not None and schema.members and not {member, form.kind} <= {*schema.members, *form.inside[:-1]}:
+            return None
+        schema = schema.members.get(member) if schema else None
+    as_text = is_sent_as_text(*_at(form.inside, described, field))
+    members = (field.entries or field).members
+    schemas = (described.entries or described).members if described else {}
+    return msgspec.structs.replace(
+        form,
+        sent_as=_FORMS[False, as_text],
+        members=_taken_members(members, schemas, ("id", form.kind, *form.inside)) if form.inside else (),
+    )
 
 
 def _may_be_reference(name: str, field: FieldShape) -> bool:

@@ -73,12 +73,12 @@ def _candidates(
     """Yield the key of each reference with objects, and their members that are no fields of the record to which it leads."""
     for key, field in shape.fields.items():
         name = names.get(key, key)
-        inside = learned.fields.get(name, PLAIN).inside
-        if not inside and not field.has_ids:
+        mapping = learned.fields.get(name, PLAIN)
+        if not mapping.inside and not field.has_ids:
             continue
-        ways = {"type", OTHERS, ANY_KEY, *inside}
+        ways = {"type", mapping.kind, OTHERS, ANY_KEY, *mapping.inside}
         members = {member for member in (field.entries or field).members.keys() - ways if not is_managed(member)}
-        listing = read.get(learned.references.get(name, "")) if members else None
+        listing = read.get(learned.fields.get(name, PLAIN).leads_to) if members else None
         members.difference_update(*(islice(listing.records(), MOST_IDS) if listing else ()))
         if members:
             yield key, sorted(members)

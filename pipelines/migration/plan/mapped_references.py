@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pipelines.migration.model.comparable import Form
-from pipelines.migration.model.plan import PlannedReference
+from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING
+from pipelines.migration.model.plan import PlannedReference, Referred
 from pipelines.migration.model.reasons import (
     AT_MISSING_LOCATION,
     REFERENCE_MISSING,
@@ -26,6 +27,10 @@ from pipelines.records.values import RecordId
 
 FindTarget = Callable[[str, RecordId], tuple[bool, RecordId | None]]
 """Whether a record of the source is, or will be, in the target; and its id there, if it has one yet."""
+
+
+_WHY_OF_KIND = {"": LeftOut.UNKNOWN_REFERENCE, LEFT_OUT: LeftOut.NOT_MAPPED}
+"""Why a reference is not sent whose kind leads nowhere."""
 
 
 class MappedForm(NamedTuple):
@@ -54,35 +59,31 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
     after = tuple(name for name, code in why.items() if code == LeftOut.BY_ACTION)
     is_completed = unsent.get(COMPLETED) and COMPLETED not in after and resource.resource == "tasks"
     reason = TASK_COMPLETED if is_completed else None
-    for name, referred in resource.references.items():
+    for name in resource.references:
         if name not in values:
             continue
         field, many = resource.fields[name], isinstance(values[name], list)
         entries = values[name] if many else [values[name]]
-        pairs, compared, missing = list[tuple[RecordId, RecordId | None]](), list[Any](), dict[int, Any]()
+        records, compared = list[Referred](), list[Any]()
         for position, entry in enumerate(entries):
-            source_id = field.id_of(entry) or 0
-            is_there, target_id = find_target(referred, source_id)
+            referred, source_id = field.resource_of(entry), field.id_of(entry) or 0
+            is_there, target_id = _led_to(referred, source_id, find_target)
             if not is_there:
-                missing[position] = entry
+                path = f"{name}[{position}]" if many else name
+                unsent[path], why[path] = entry, _WHY_OF_KIND.get(referred, resource.why_missing(name))
+                is_needed = resource.needs_references and why[path] == LeftOut.NO_RECORD and not many
+                if is_needed and not is_written_later(referred, resource.resource):
+                    reason = AT_MISSING_LOCATION if referred == LOCATIONS else REFERENCE_MISSING
                 continue
-            pairs.append((source_id, target_id))
+            records.append(Referred(referred, source_id, target_id))
             led_to = {"source": source_id} if target_id is None else target_id
             compared.append(field.with_id(entry, led_to))
-        left_out = {f"{name}[{position}]" if many else name: entry for position, entry in missing.items()}
-        unsent |= left_out
-        why |= dict.fromkeys(left_out, resource.why_missing(name))
-        if missing and not many and resource.needs_references and not is_written_later(referred, resource.resource):
-            reason = AT_MISSING_LOCATION if referred == LOCATIONS else REFERENCE_MISSING
-        if not pairs:
+        if not records:
             del values[name]
             continue
         values[name] = compared if many else compared[0]
-        if any(target_id is None for _source_id, target_id in pairs):
-            source_ids, target_ids = zip(*pairs, strict=True)
-            references[name] = PlannedReference(
-                referred, [*source_ids], [*target_ids], many, entries=compared if field.inside else []
-            )
+        if any(record.target_id is None for record in records):
+            references[name] = PlannedReference(records, many, entries=compared if field.path else [])
     not_taken = {path.partition("[")[0] for path in unsent}
     lacking = {name for name in resource.required if name not in values and name not in form.empty}
     if reason is None and lacking:
@@ -91,22 +92,31 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
     return MappedForm(values, references, unsent, why, frozenset(unknown), form.empty, reason, after)
 
 
+def _led_to(referred: str, source_id: RecordId, find_target: FindTarget) -> tuple[bool, RecordId | None]:
+    """Whether there is what a reference leads to, and its id. Plain numbers are what they are."""
+    if referred == NOTHING:
+        return True, source_id
+    return (False, None) if referred in _WHY_OF_KIND else find_target(referred, source_id)
+
+
 def mark_waiting(
     resource: str, source_id: RecordId, record: MappedForm, precedes: Callable[[RecordId, RecordId], bool]
 ) -> MappedForm:
     """Mark the references that have to wait for a second request. `precedes`: whether one record is created before another."""
     for reference in record.references.values():
-        waits_for = [
-            other
-            for other, target_id in zip(reference.source_ids, reference.target_ids, strict=True)
-            if target_id is None and not (reference.resource == resource and precedes(other, source_id))
-        ]
-        reference.later = bool(waits_for) and is_written_later(reference.resource, resource)
+        reference.later = any(
+            target_id is None
+            and is_written_later(referred, resource)
+            and not (referred == resource and precedes(other, source_id))
+            for referred, other, target_id in reference.records
+        )
     return record
 
 
 def with_known_references(resource: ResourceType, unknown: Container[str]) -> ResourceType:
     """The type without references to these resources, whose records are not matched yet."""
-    fields = {name: field for name, field in resource.fields.items() if field.leads_to not in unknown}
+    fields = {
+        name: field for name, field in resource.fields.items() if not any(name in unknown for name in field.resources)
+    }
     required = tuple(name for name in resource.required if name in fields or name not in resource.fields)
     return msgspec.structs.replace(resource, fields=fields, required=required)

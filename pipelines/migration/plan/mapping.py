@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
-from pipelines.migration.model.field_mapping import NOTHING, OPEN, FieldMapping, plain
+from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, FieldMapping, plain
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule, ResourceType
 from pipelines.records.left_out import LeftOut
 from pipelines.records.values import text_of
@@ -67,21 +67,24 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         unknown = {
             name
             for name, field in fields.items()
-            if not field.leads_to and not _may_name_records(learned).isdisjoint(field.keys_of(name))
+            if not field.resources
+            and field.leads_to != NOTHING
+            and not _may_name_records(learned).isdisjoint(field.keys_of(name))
         }
         for name in unknown:
             if fields[name].fill is None:
                 del fields[name]
             else:
                 fields[name] = replace(fields[name], keys=())
-        sent = {key for name, field in fields.items() for key in field.keys_of(name)} | self.after_create.keys()
+        sent = {key for name, field in fields.items() for key in field.keys_sent(name)}
+        sent |= self.after_create.keys()
         unsent = {
             key: LeftOut.NOT_MAPPED for name in learned.fields for key in learned.keys_of(name) if key not in sent
         }
         unsent |= {
             key: LeftOut.UNKNOWN_REFERENCE
             for name, field in self.named.items()
-            if field.leads_to == OPEN or name in unknown
+            if field.asks_where or name in unknown
             for key in field.keys_of(name)
         }
         return replace(
@@ -232,8 +235,13 @@ def _problems_of_field(where: str, field: FieldMapping) -> Iterator[str]:
         yield f"{where}: post = '{field.post}': write a path below the record and a key of the body, as in 'publications publication_id'."
     if field.post and (not field.many or field.inside):
         yield f"{where}: `post` adds numbers of several records (`many = true`), and none inside of objects."
-    if field.leads_to in ("", NOTHING) and field.inside:
+    if field.leads_to in ("", NOTHING) and not field.kinds and field.inside:
         yield f"{where}: `inside` says where an id is, and needs the resource that it leads to."
+    for kind, resource in field.kinds.items():
+        if resource not in (OPEN, LEFT_OUT, *answers):
+            yield f"{where}: kinds: {kind} = '{resource}'{did_you_mean(resource, answers)}. It is one of {', '.join((*answers, LEFT_OUT))}."
+    if field.kinds and (not field.kind or field.leads_to or field.post or (field.many and not field.inside)):
+        yield f"{where}: `kinds` says where each `kind` beside an id leads: with `kind`, and without `leads_to` and `post`."
 
 
 def _line_of(lines: list[str], resource: str, name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from pipelines.errors import ConfigurationError
 from pipelines.humanize import counted
 from pipelines.inventory import LIST_PATHS
-from pipelines.migration.model.field_mapping import NOTHING, OPEN, PLAIN, FieldMapping, several
+from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, several
 from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import (
     COMPLETED,
@@ -168,12 +168,14 @@ def _known_from(learner: TypeLearner, name: str) -> str:
     learned = learner.type
     key = _key_in_source(learner, name)
     seen, field = _seen(learner, key), learned.fields[name]
-    if (post := field.post) == OPEN:
-        return f"{seen}. Which POST adds each to its list? Write a path below the record and a key of the body; or move it to left_out"
-    if post:
-        return f"{seen}; added by the POST /{LIST_PATHS[learned.resource]}/:id/{post.split()[0]} of the description"
+    if post := field.post:
+        asked = ". Which POST adds each to its list? Write a path below the record and a key of the body; or move it to left_out"
+        added = f"; added by the POST /{LIST_PATHS[learned.resource]}/:id/{post.split()[0]} of the description"
+        return f"{seen}{asked if post == OPEN else added}"
     if name not in learned.references:
         return f"{seen}{_one_of(learner, name)}"
+    if field.kinds:
+        return f"{seen}{_known_by_kind(learner.by_kind[key].owners, field)}"
     for member, why in learned.link_members.get(name, {}).items():
         if member not in field.members:
             seen += f"; {member} is not sent: {REASONS[why].problem.rstrip('.')}"
@@ -182,6 +184,20 @@ def _known_from(learner: TypeLearner, name: str) -> str:
     if any(resource_named(stem_of(word)) or names_own_kind(stem_of(word)) for word in (name, key)):
         return f"{seen}; by its name"
     return f"{seen}; {'by the names beside its numbers' if learner.is_known_by_names(key) else 'an assumption'}"
+
+
+def _known_by_kind(owners: Mapping[str, Sequence[str]], field: FieldMapping) -> str:
+    if not field.is_open:
+        return "; by the kinds beside its numbers"
+    asked = "; ".join(
+        f"{kind}: {', '.join(owners.get(kind, ())) or 'ids of nothing that was read'}"
+        for kind, resource in field.kinds.items()
+        if resource == OPEN
+    )
+    return (
+        f'. Which records are those of each kind? By their ids, {asked}. Answer each with a resource, "{NOTHING}" for plain values, '
+        f'or "{LEFT_OUT}"'
+    )
 
 
 def _seen(learner: TypeLearner, key: str) -> str:
@@ -205,7 +221,7 @@ def _one_of(learner: TypeLearner, name: str) -> str:
 
 
 def _keys(fields: Mapping[str, FieldMapping]) -> set[str]:
-    return {key for name, field in fields.items() for key in (name, *field.keys_of(name))}
+    return {key for name, field in fields.items() for key in {name} | field.keys_sent(name)}
 
 
 def _table(proposal: Proposal) -> str:
@@ -275,10 +291,11 @@ def _with_new_values(text: str, proposal: Proposal, mapping: ResourceMapping) ->
             break
         code = code_of(line).rstrip()
         for name, field in fields_defined_by(code).items():
-            proposed = proposal.mapping.named.get(name, PLAIN).values
-            values = field.values | {value: OPEN for value in proposed if value not in field.values}
-            if mapping.fields.get(name) == field and values != field.values:
-                asked = msgspec.structs.replace(field, values=values)
+            proposed = proposal.mapping.named.get(name, PLAIN)
+            values = dict.fromkeys(proposed.values, OPEN) | field.values
+            kinds = dict.fromkeys(proposed.kinds, OPEN) | field.kinds if field.kinds else {}
+            asked = msgspec.structs.replace(field, values=values, kinds=kinds)
+            if mapping.fields.get(name) == field and asked != field:
                 lines[number] = _line(name, asked) + line[len(code) :]
     return text[: header.end()] + "\n".join(lines)
 

@@ -7,10 +7,10 @@ that may refer to records is not sent as it stands. Nothing is concluded from it
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.records.shapes.field_names import (
@@ -99,22 +99,29 @@ def fields_with_ids(
                     _add(values, path, _numbers(value, is_title=is_title, text_ids=text_ids))
                 if name not in addressed and isinstance(value, str) and (resource := _addressed_resource(value)):
                     addressed[name] = [resource]
-    return addressed | _owners({path: numbers for path, numbers in values.items() if numbers}, listings)
+    by_path = resources_with({path: numbers for path, numbers in values.items() if numbers}, listings)
+    owners = dict[str, list[str]]()
+    for path, resources in by_path.items():
+        owners.setdefault(path[0], []).extend(resources)
+    return addressed | owners
 
 
-def _owners(
-    by_path: Mapping[Path, AbstractSet[RecordId]], listings: Mapping[str, TargetListing]
-) -> dict[str, list[str]]:
-    """Field → the resources that have the numbers of a path in it as their ids, but for those of records that are gone."""
-    owners: dict[str, list[str]] = {}
-    for resource, listing in listings.items() if by_path else ():
-        dangling = {path: {*numbers} for path, numbers in by_path.items()}
+Place = TypeVar("Place", bound=Hashable)
+
+
+def resources_with(
+    ids_at: Mapping[Place, AbstractSet[RecordId]], listings: Mapping[str, TargetListing]
+) -> dict[Place, list[str]]:
+    """Place → the resources that have its numbers as their ids, but for those of records that are gone."""
+    owners = dict[Place, list[str]]()
+    for resource, listing in listings.items() if ids_at else ():
+        dangling = {place: {*numbers} for place, numbers in ids_at.items()}
         for ids in listing.ids():
             for numbers in dangling.values():
                 numbers.difference_update(ids)
-        for path, numbers in dangling.items():
-            if len(numbers) * DANGLING <= len(by_path[path]):
-                owners.setdefault(path[0], []).append(resource)
+        for place, numbers in dangling.items():
+            if len(numbers) * DANGLING <= len(ids_at[place]):
+                owners.setdefault(place, []).append(resource)
     return owners
 
 

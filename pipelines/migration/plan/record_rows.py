@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, Decision, FileAction
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow
+from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow, Referred
 from pipelines.migration.model.reasons import LOCATION_MISSING, NOTHING_TO_SEND, TWINS
 from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, without_signed_addresses
 from pipelines.migration.plan.comparison import Match
@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
 def compared_fields(resource: ResourceType, ids: TargetIds) -> list[str]:
     """References to a resource that was not matched are compared within one library only, whose ids they are."""
     references = resource.references
-    return [name for name in resource.fields if name not in references or ids.knows(references[name])]
+    return [name for name in resource.fields if all(map(ids.knows, references.get(name, ())))]
 
 
 def outcome_of(resource: ResourceType, match: Match, fields: Sequence[str], *, overwrite: bool) -> Outcome:
@@ -211,8 +211,9 @@ class RowMaker:
 
     def _added_later(self, name: str, ids: list[RecordId], reference: PlannedReference | None) -> PlannedReference:
         """The records that are added to a list below the record, once that is there."""
-        later = reference or PlannedReference(self.resource.references[name], ids, [*ids], many=True)
-        self.totals.requests += max(0, len(later.source_ids) - 1)
+        resource = self.resource.fields[name].leads_to
+        later = reference or PlannedReference([Referred(resource, number, number) for number in ids], many=True)
+        self.totals.requests += max(0, len(later.records) - 1)
         return replace(later, later=True)
 
     def _sent(self, match: Match, outcome: Outcome) -> list[str]:

@@ -50,7 +50,7 @@ class _Planner:
         inputs = self._inputs
         if resource not in inputs.resources:
             return
-        referred = _all_led_to(inputs.types[resource].references.values(), inputs)
+        referred = _all_led_to(inputs.types[resource].referred, inputs)
         for later in WRITING_ORDER:
             if later in referred and later in inputs.listed and is_written_later(later, resource):
                 unknown = {name for name in inputs.listed if not self._ids.is_matched(name)}
@@ -70,7 +70,7 @@ class _Planner:
         """Append a row for each record of the source."""
         resource_type = self._inputs.types[resource]
         with self._compared(resource_type) as (comparison, totals):
-            if resource in resource_type.references.values():
+            if resource in resource_type.referred:
                 self._ids.keep_order(number for (number,) in self._side(SOURCE, resource_type).rows("id"))
             maker = RowMaker(resource_type, self._ids, totals, self._inputs.overwrite)
             in_order = (
@@ -86,7 +86,7 @@ class _Planner:
         return totals
 
     def _is_referred_to(self, resource: str) -> bool:
-        return any(resource in resource_type.references.values() for resource_type in self._inputs.types.values())
+        return any(resource in resource_type.referred for resource_type in self._inputs.types.values())
 
     @contextmanager
     def _compared(self, resource_type: ResourceType) -> Iterator[tuple[Comparison, Totals]]:
@@ -134,5 +134,5 @@ def _all_led_to(led_to: Iterable[str], inputs: PlanInputs) -> set[str]:
     while pending:
         if (resource := pending.pop()) not in referred and resource in inputs.listed:
             referred.add(resource)
-            pending += inputs.types[resource].references.values()
+            pending += inputs.types[resource].referred
     return referred

@@ -68,7 +68,7 @@ class UndoRun(Executor[UndoResult]):
     def _has_to_wait(self, result: RowResult, pool: WorkerPool[RowResult]) -> bool:
         """Waits, in a resource with references to itself, for the records before, which may refer to it."""
         resource = result.row.resource
-        if result.links or resource not in self._writer.types[resource].references.values():
+        if result.links or resource not in self._writer.types[resource].referred:
             return False
         pool.wait_until(lambda: not self._in_flight)
         if not self._again:

@@ -191,20 +191,19 @@ def named_kind(value: object) -> str | None:
     return resource_named(stem_of(value)) if isinstance(value, str) and value.isidentifier() else None
 
 
-def has_kind_beside(name: str, names: Iterable[str]) -> bool:
-    """Whether the kind of the record that a field names stands in another field: `subject_type` beside `subject_id`.
+def kind_beside(name: str, names: Iterable[str], *, in_object: bool = False) -> str:
+    """The field with the kind of the record that a field names, such as `subject_type` beside `subject_id`; empty if there is none.
 
-    `location_type` beside `location_id` is the kind of a location.
+    `location_type` beside `location_id` is the kind of a location. `in_object`: `type` beside `id` counts, too.
     """
     stem = words_of(name)
     while stem and (stem[-1] in ("id", "ids") or _singular(stem[-1]) in _NUMBERS):
         stem.pop()
     resource = resource_named("_".join(stem)) if stem else None
     if resource is not None and (resource != "users" or stem[-1] == "user"):
-        return False
-    return bool(stem) and any(
-        words_of(other) in ([*stem, "type"], [*stem, "kind"], [*stem, "class"]) for other in names
-    )
+        return ""
+    kinds = ([*stem, "type"], [*stem, "kind"], [*stem, "class"]) if stem or in_object else ()
+    return next((other for other in names if other != name and words_of(other) in kinds), "")
 
 
 def names_same(name: str, other: str) -> bool:

@@ -15,7 +15,7 @@ from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.field_mapping import FieldMapping
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind, WriteState
-from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow
+from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow, Referred
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, ResourceType
 from pipelines.records.files import COVER
@@ -69,7 +69,7 @@ def references(journal: Journal, target: Target) -> References:
 
 def to_user(source_id: int, *, later: bool = False) -> PlannedReference:
     """A reference to an account that is still to be created."""
-    return PlannedReference("users", [source_id], [None], later=later)
+    return PlannedReference([Referred("users", source_id, None)], later=later)
 
 
 def book(fields: dict[str, Any], **values: Any) -> PlanRow:
@@ -80,8 +80,8 @@ def test_a_row_waits_for_the_records_of_its_own_resource_that_are_to_be_created(
     """Not for those that are there, of other resources, or linked later."""
     own = "publications"
     found = {
-        "parent_id": PlannedReference(own, [5, 6], [None, 60], many=True),
-        "sequel_id": PlannedReference(own, [7], [None], later=True),
+        "parent_id": PlannedReference([Referred(own, 5, None), Referred(own, 6, 60)], many=True),
+        "sequel_id": PlannedReference([Referred(own, 7, None)], later=True),
         "contributor": to_user(8),
     }
     assert own_references(book({}, references=found)) == {5}

@@ -78,7 +78,7 @@ def test_members_at_an_address_of_their_own_are_moved_where_the_target_takes_the
     snapshot = back_up(pair, "run")
     assert (snapshot.manifest.complete, snapshot.manifest.not_read) == (True, [])
     plan = pair.plan(snapshot, resources=("collections",))
-    assert plan.types["collections"].references == {"publication_ids": "publications"}
+    assert plan.types["collections"].references == {"publication_ids": ("publications",)}
     with pair.migration() as migration:
         applied = migration.apply(plan)
         proof = migration.verify(plan)

@@ -104,11 +104,11 @@ def test_links_lead_to_what_the_records_became_and_are_taken_back(pair: LibraryP
     before = meaning(pair)
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
     assert learned(plan).references == {
-        "shelf_location_id": "locations",
-        "collection_ids": "collections",
-        "translation_of": "publications",
-        "parent_id": "publications",
-        "reviewer_id": "users",
+        "shelf_location_id": ("locations",),
+        "collection_ids": ("collections",),
+        "translation_of": ("publications",),
+        "parent_id": ("publications",),
+        "reviewer_id": ("users",),
     }
     assert learned(plan).left_out == {"copies": "unknown_reference"}, "a number, or numbers of copies"
     linked = {

@@ -63,7 +63,7 @@ def test_a_reference_in_objects_is_known(
     resource: str, field: str, entry: dict[str, Any], leads_to: str, sent: dict[str, Any]
 ) -> None:
     found = learned(resource, {"id": 1, "name": "N", "title": "T", field: [entry]})
-    assert found.references == {field: leads_to}
+    assert found.references == {field: (leads_to,)}
     [value] = found.values({field: [entry]})[field]
     assert (found.fields[field].id_of(value), found.fields[field].sent([found.fields[field].with_id(value, 9)])) == (
         7,
@@ -87,7 +87,7 @@ def test_a_reference_in_an_object_is_known(
 ) -> None:
     """An object without the number is not sent."""
     found = learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value})
-    assert found.references == {field: leads_to}
+    assert found.references == {field: (leads_to,)}
     read = found.values({field: value})[field]
     assert (found.fields[field].id_of(read), found.fields[field].sent(found.fields[field].with_id(read, 9))) == (
         7,

@@ -115,5 +115,5 @@ def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
         moved = publication_type(STANDARD_KINDS, learned=learned) if resource == PUBLICATIONS else learned
         for record in records:
             form_of_record = moved.form(record)
-            sent = {moved.references.get(field) for field in form_of_record.values if name in moved.keys_of(field)}
+            sent = {moved.fields[field].leads_to for field in form_of_record.values if name in moved.keys_of(field)}
             assert sent == {"locations"} or (not sent and name in form_of_record.why)

@@ -1,0 +1,126 @@
+"""Finds references to records of several resources, whose kind stands beside the id: `{"subject_type": "Location", "subject_id": 7}`.
+
+The kind may be another field of the record, or stand in the object that has the id, as in `[{"item_type": "Task", "item_id": 3}]` and
+`{"data": {"type": "tasks", "id": "3"}}`. Where a word leads is certain only if several words are names of resources that have the ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from pipelines.migration.model.field_mapping import OPEN, FieldMapping, several
+from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.plan.numbers import MOST_VALUES, resources_with
+from pipelines.records.shapes.field_names import is_named_as_id, is_quantity, kind_beside, named_kind
+from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
+from pipelines.records.values import RecordId
+
+MOST_KINDS = 20
+"""Words beside the ids of a field; more are texts, and no kinds."""
+
+IdsByKind = dict[str, set[RecordId]]
+
+
+class ReferenceByKind(NamedTuple):
+    """A field with references to records of several resources."""
+
+    form: FieldMapping | None
+    """None where no mapping can have it; a kind of which is not known where it leads is a question."""
+    owners: Mapping[str, Sequence[str]]
+    """Kind → the resources that have its ids."""
+
+
+def references_by_kind(
+    records: Iterable[Mapping[str, Any]], shape: RecordShape, library: Mapping[str, TargetListing]
+) -> dict[str, ReferenceByKind]:
+    """Key of each field with references to records of several resources, and its form. `library`: every resource of the source."""
+    forms = {name: [*_forms(name, field, shape.fields)] for name, field in shape.fields.items()}
+    ids: dict[str, dict[int, IdsByKind]] = {
+        name: {place: {} for place in range(len(of_field))} for name, of_field in forms.items() if of_field
+    }
+    kinds_at_any_depth: dict[str, set[str]] = {name: set() for name, field in shape.fields.items() if _has_kind(field)}
+    for record in records if ids or kinds_at_any_depth else ():
+        for name, resources in kinds_at_any_depth.items():
+            resources.update(_kinds(record.get(name)))
+        for name, by_form in ids.items():
+            for place, by_kind in by_form.items():
+                _note(by_kind, forms[name][place], name, record)
+    references = {
+        name: ReferenceByKind(None, {}) for name, resources in kinds_at_any_depth.items() if len(resources) > 1
+    }
+    for name, by_form in ids.items():
+        led = [
+            _led_to(forms[name][place], by_kind, library)
+            for place, by_kind in by_form.items()
+            if by_kind and (_is_named(forms[name][place]) or len({*map(named_kind, by_kind)} - {None}) > 1)
+        ]
+        if led:
+            references[name] = led[0] if len(led) == 1 else ReferenceByKind(None, {})
+    return references
+
+
+def _is_named(form: FieldMapping) -> bool:
+    """Whether the names say that one has the kind of the other, as `item_type` and `item_id` do, and `type` and `id` may."""
+    return form.is_pair or kind_beside(form.inside[-1], [form.kind]) == form.kind
+
+
+def _forms(name: str, field: FieldShape, fields: Mapping[str, FieldShape]) -> Iterator[FieldMapping]:
+    """Yield each place in a field that may have an id with its kind."""
+    if is_named_as_id(name) or (field.may_be_ids and not is_quantity(name)):
+        kind = kind_beside(name, fields)
+        if kind and field.kinds:
+            yield FieldMapping(kind=kind)
+    is_list = {*field.kinds} == {Kind.LIST} and field.entries is not None
+    holder = field.entries if is_list and field.entries is not None else field
+    if {*holder.kinds} == {Kind.OBJECT}:
+        for inside, kind in _within((), holder.members):
+            yield FieldMapping(many=is_list, inside=inside, kind=kind)
+
+
+def _within(above: tuple[str, ...], members: Mapping[str, FieldShape]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the path to each id in an object, at any depth, and the name of its kind beside it."""
+    for name, field in members.items():
+        kind = kind_beside(name, members, in_object=True)
+        if kind and field.kinds and field.may_be_ids and Kind.LIST not in field.kinds:
+            yield (*above, name), kind
+        elif {*field.kinds} == {Kind.OBJECT}:
+            yield from _within((*above, name), field.members)
+
+
+def _note(by_kind: IdsByKind, form: FieldMapping, name: str, record: Mapping[str, Any]) -> None:
+    """Add the ids of a record by their kinds; a number of a record without a word has none."""
+    for entry in several(form.read(record, name)):
+        if (number := form.id_of(entry)) is not None and len(by_kind) <= MOST_KINDS:
+            ids = by_kind.setdefault(form.kind_of(entry), set())
+            if len(ids) < MOST_VALUES:
+                ids.add(number)
+
+
+def _led_to(form: FieldMapping, by_kind: IdsByKind, library: Mapping[str, TargetListing]) -> ReferenceByKind:
+    """Each kind leads to the resource that it names and whose ids it has; it is a question where that is not certain."""
+    words = [word for word in sorted(by_kind) if word]
+    if not 0 < len(words) <= MOST_KINDS:
+        return ReferenceByKind(None, {})
+    owners = resources_with(by_kind, library)
+    named = {word: resource for word in words if (resource := named_kind(word)) in owners.get(word, ())}
+    is_certain = len({*named.values()}) > 1
+    kinds = {word: (named.get(word) if is_certain else None) or OPEN for word in words}
+    return ReferenceByKind(replace(form, kinds=kinds), owners)
+
+
+def _has_kind(field: FieldShape) -> bool:
+    members = field.members or (field.entries.members if field.entries else {})
+    return {"id", "type"} <= members.keys() or any(map(_has_kind, members.values()))
+
+
+def _kinds(value: Any) -> Iterator[str]:
+    """Yield the resources that objects with an id name as their kinds, at any depth."""
+    if isinstance(value, dict):
+        if "id" in value and (kind := named_kind(value.get("type"))):
+            yield kind
+        value = [*value.values()]
+    for member in value if isinstance(value, list) else ():
+        yield from _kinds(member)
