@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from pipelines.inventory import LIST_PATHS, noun, plural
-from pipelines.records.shapes.field_names import names_same, resource_named, stem_of
+from pipelines.records.shapes.field_names import kind_beside, names_same, resource_named, stem_of
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
 from pipelines.shapes.model import Description, ResourceSchema
 
@@ -72,9 +72,11 @@ def _has_members(resource: str, name: str, shapes: Mapping[str, RecordShape]) ->
         return True
     if any(Kind.LIST in holder.kinds for field in _named(shape.fields, name) for holder in (field, *_data_of(field))):
         return True
-    entries = (field.entries.members for field in shape.fields.values() if field.entries is not None)
-    if any(any(_named(members, name)) for members in entries):  # `items: [{publication_id: 7}]`
-        return True
+    for members in (field.entries.members for field in shape.fields.values() if field.entries is not None):
+        if any(_named(members, name)):  # `items: [{publication_id: 7}]`
+            return True
+        if any(kind_beside(member, members, in_object=True) for member in members):  # `[{type: "publication", id: 7}]`
+            return True
     return other is not None and any(field.kinds for field in _named(other.fields, resource))
 
 

@@ -491,7 +491,8 @@ def _described_by_kind(
         return None
     schema = (described.entries or described) if described else None
     for member in form.inside:
-        if schema is not None and schema.members and not {member, form.kind} <= {*schema.members, *form.inside[:-1]}:
+        needed = {member, form.kind} if member == form.inside[-1] else {member}
+        if schema is not None and schema.members and not needed <= schema.members.keys():
             return None
         schema = schema.members.get(member) if schema else None
     as_text = is_sent_as_text(*_at(form.inside, described, field))

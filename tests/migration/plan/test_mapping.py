@@ -281,18 +281,33 @@ PAIRS: list[Callable[[str, int], Json]] = [
 ]
 
 
-def with_kinds(folder: Path, pair: Callable[[str, int], Json], kinds: Sequence[tuple[str, int]]) -> TypeLearner:
+def with_kinds(
+    folder: Path, pair: Callable[[str, int], Json], kinds: Sequence[tuple[str, int]], *, described: bool = False
+) -> TypeLearner:
     records = [{"id": 1 + row, "title": f"T{row}", **pair(*kind)} for row, kind in enumerate(kinds)]
+    fields = {name: described_as(value) for name, value in records[0].items()}
     folder.mkdir(exist_ok=True)
-    return learner_of(folder, records, ResourceSchema(), read=["users"])
+    return learner_of(
+        folder, records, ResourceSchema(create=PayloadSchema(fields) if described else None), read=["users"]
+    )
+
+
+def described_as(value: Any) -> FieldSchema:
+    """The description of a value."""
+    if isinstance(value, dict):
+        return FieldSchema(["object"], members={name: described_as(member) for name, member in value.items()})
+    if isinstance(value, list):
+        return FieldSchema(["array"], entries=described_as(value[0]))
+    return FieldSchema(["integer" if isinstance(value, int) else "string"])
 
 
 @pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("described", [False, True])
 def test_references_to_records_of_several_kinds_lead_to_those_of_each_kind(
-    tmp_path: Path, pair: Callable[[str, int], Json]
+    tmp_path: Path, pair: Callable[[str, int], Json], *, described: bool
 ) -> None:
     """As `users` 5 and `locations` 1 became `users` 50 and `locations` 10, with the kind beside the number."""
-    learner = with_kinds(tmp_path, pair, KINDS)
+    learner = with_kinds(tmp_path, pair, KINDS, described=described)
     file = file_of(text_of([learner]))
     assert not file.questions()
     sent = [learner.type, file.follow(learner.type)]
