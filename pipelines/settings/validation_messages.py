@@ -12,10 +12,10 @@ KnownKeys = Callable[[Sequence[str]], Iterable[str]]
 """Returns the keys that a table of the file may have; the argument is the path of the table, empty for the whole file."""
 
 
-def explain(path: Path, error: ValidationError, known_keys: KnownKeys) -> str:
-    """Returns every mistake of the file on a line of its own."""
+def explain(place: Path | str, error: ValidationError, known_keys: KnownKeys) -> str:
+    """Returns every mistake of a file, or of a table of it, on a line of its own."""
     return "\n".join(
-        f"{path}: {_explain_one(problem['loc'], problem['type'], problem, known_keys)}" for problem in error.errors()
+        f"{place}: {_explain_one(problem['loc'], problem['type'], problem, known_keys)}" for problem in error.errors()
     )
 
 

@@ -1,4 +1,4 @@
-"""The tables `[tenants.NAME.requests.RESOURCE]`: how a library takes writes that nothing describes."""
+"""How a library takes writes that nothing describes: `[tenants.NAME.requests.RESOURCE]`, and `requests` in a mapping file."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _Path = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_{}-]+(/[A-Za-z0-9
 """A path below the address of the API."""
 
 
-class RequestSettings(BaseModel):
-    """How the writes of one resource are sent. What is not set is as the target's description has it, else as the document."""
+class RequestForm(BaseModel):
+    """The form of the writes of one resource. What is not set is as the target's description has it, else as the document."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -33,15 +33,20 @@ class RequestSettings(BaseModel):
     merge_method: Literal["PATCH", "POST", "PUT"] | None = None
     merge_field: Annotated[_Key, StringConstraints(min_length=1)] | None = None
     """The field with the id of the record that remains."""
+
+
+class RequestSettings(RequestForm):
+    """How the writes of one resource are sent."""
+
     presign: _Path | None = None
     """The path that signs the form of an upload: of `publications` for their covers, of `assets` for attached files."""
     leave_out: tuple[str, ...] = ()
     """Fields that the library does not take."""
 
 
-def request_problem(tables: Mapping[str, RequestSettings]) -> str | None:
+def request_problem(tables: Mapping[str, RequestForm]) -> str | None:
     """What is wrong with such tables; None if nothing is."""
-    if tables.get("publications", RequestSettings()).method == "PUT":
+    if tables.get("publications", RequestForm()).method == "PUT":
         return 'publications.method = "PUT", but publications are changed by PATCH (service.md#publications): remove it'
     unknown = [name for name in tables if name not in WRITTEN]
     return f"{', '.join(unknown)}: not a resource; those are {', '.join(WRITTEN)}" if unknown else None

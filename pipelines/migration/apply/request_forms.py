@@ -22,7 +22,7 @@ from pipelines.migration.model.field_mapping import PLAIN, id_of, several
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.model.resource_types import PUBLICATIONS, MergeRequest, ResourceType, Source
+from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType, Source
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.values import RecordId
@@ -87,7 +87,7 @@ class RequestForms:
         self._tenant = tenant
         self._settings = settings
         self._description = description
-        self._types = types
+        self._types = {name: resource.sent_by(self._of(name)) for name, resource in types.items()}
         self._journal = journal
         self._current = current
         self._most_refused = most_refused
@@ -142,9 +142,10 @@ class RequestForms:
 
     def create(self, row: PlanRow, payload: Mapping[str, Any]) -> Request:
         """The request that creates the record of a row."""
-        content = self._sent(self._types[row.resource], payload)
-        path = self._of(row.resource).create or LIST_PATHS[row.resource]
-        return Request("POST", path, self._wrapped(row, content), content.keys())
+        resource_type = self._types[row.resource]
+        content = self._sent(resource_type, payload)
+        path = resource_type.create or LIST_PATHS[row.resource]
+        return Request("POST", path, _wrapped(resource_type.wrapped_in, content), content.keys())
 
     def change(self, row: PlanRow, target_id: RecordId, changes: Mapping[str, Any]) -> Request:
         """The request that changes fields of a record. A PUT replaces it, so that all other fields are sent again as they are now.
@@ -153,15 +154,14 @@ class RequestForms:
         """
         resource_type = self._types[row.resource]
         content = self._sent(resource_type, changes)
-        method = self._of(row.resource).method or resource_type.method
         path = record_path(row.resource, target_id)
-        if method == "PUT":
+        if resource_type.method == "PUT":
             record = self._current(row.resource, target_id)
             if record is None:
                 text = f"{row.resource}/{target_id} was not changed: the target does not list it any more."
                 raise RefusedError(text, status=HTTPStatus.NOT_FOUND, code="RecordNotFound")
             content = self._kept(resource_type, record, changes) | content
-        return Request(method, path, self._wrapped(row, content), content.keys())
+        return Request(resource_type.method, path, _wrapped(resource_type.wrapped_in, content), content.keys())
 
     def action(self, row: PlanRow, field: str, target_id: RecordId) -> tuple[str, str]:
         """Method and path of the request that sets a field of a new record."""
@@ -209,15 +209,11 @@ class RequestForms:
 
     def merge(self, row: PlanRow, number: RecordId) -> Request:
         """The request that merges a record of the target into that of a row."""
-        settings, request = self._of(row.resource), self._types[row.resource].merge
+        request = self._types[row.resource].merge
         if request is None:
             raise ValueError(f"{row.resource} {row.source_id} has no way to merge")
-        path = settings.merge or _below_list(row.resource, request)
-        field = settings.merge_field or request.field
-        body = {field: row.existing_target_id}
-        key = request.wrapped_in if settings.wrapped_in is None else settings.wrapped_in
-        method = settings.merge_method or request.method
-        return Request(method, path.replace("{id}", quote(str(number), safe="")), {key: body} if key else body, [field])
+        path, body = request.path.replace("{id}", quote(str(number), safe="")), {request.field: row.existing_target_id}
+        return Request(request.method, path, _wrapped(request.wrapped_in, body), [request.field])
 
     def presign(self, kind: str) -> str:
         """The path that signs the form of an upload: the documented one, unless the description lacks it and has just one other."""
@@ -263,12 +259,12 @@ class RequestForms:
         is_first = not self._is_taken(row, operation)
         is_open, is_address = is_first and self.is_open(row, operation), is_first and _refuses_address(refusal)
         if operation == Operation.MERGE and (is_address or (is_open and refusal.is_about_content)):
-            method, path, _body, [field] = self.merge(row, 0)
-            return {"merge": path.replace("/0", "/{id}"), "merge_method": method, "merge_field": field}
+            merge = self._types[row.resource].merge
+            return {"merge": merge.path, "merge_method": merge.method, "merge_field": merge.field} if merge else {}
         if is_address and operation == Operation.CHANGE:
             return {} if self._types[row.resource].documented else {"method": "PUT"}
         if is_address:
-            return {"create": self._of(row.resource).create or LIST_PATHS[row.resource]}
+            return {"create": self._types[row.resource].create or LIST_PATHS[row.resource]}
         if not refusal.is_about_content:
             return {}
         unproved = [name for name in self._types[row.resource].undocumented if name in row.payload]
@@ -287,18 +283,12 @@ class RequestForms:
             sent |= resource_type.fields.get(name, PLAIN).payload(name, value)
         return sent
 
-    def _wrapped(self, row: PlanRow, content: dict[str, Any]) -> dict[str, Any]:
-        key = self._of(row.resource).wrapped_in
-        if key is None:
-            key = self._types[row.resource].wrapped_in
-        return {key: content} if key else content
+
+def _wrapped(key: str, content: dict[str, Any]) -> dict[str, Any]:
+    return {key: content} if key else content
 
 
 def _refuses_address(refusal: RefusedError) -> bool:
     """Whether a refusal is about the method, the media type or the address; a 404 with the code of a record says that of a record."""
     missing = refusal.status == HTTPStatus.NOT_FOUND and refusal.code != "RecordNotFound"
     return missing or refusal.status in {HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
-
-
-def _below_list(resource: str, request: MergeRequest) -> str:
-    return f"{LIST_PATHS[resource]}/{request.path.replace('{}', '{id}')}"

@@ -26,6 +26,7 @@ from pipelines.records.residue import residue_json, without_addresses, without_s
 from pipelines.records.shapes.field_names import resource_named, stem_of
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, compact_json, text_of
+from pipelines.settings.requests import RequestForm
 
 PUBLICATIONS, USERS, LOCATIONS, AUTHORITIES = "publications", "users", "locations", "authorities"
 
@@ -44,9 +45,9 @@ class Source(StrEnum):
 class MergeRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """How one record is merged into another; by default as we assume (service.md#other-resources)."""
 
+    path: str
+    """`{id}` is the id of the record that goes."""
     method: str = "PATCH"
-    path: str = "{}/merge"
-    """Below the list of the resource; `{}` is the id of the record that goes."""
     field: str = "into_id"
     """The field of the body with the id of the record that remains."""
     wrapped_in: str = ""
@@ -134,6 +135,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """The key around a record in a payload, if there is one."""
     method: str = "PATCH"
     """The method of a change."""
+    create: str = ""
+    """The path to which new records are sent; that of the list if it is empty."""
     merge: MergeRequest | None = None
     """How its records are merged; none for those that are not, and where the target's description is not clear."""
     after_create: dict[str, str] = {}
@@ -165,6 +168,25 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     def posted(self) -> dict[str, str]:
         """Reference → how its ids are added to a list below the record."""
         return {name: self.fields[name].post for name in self.references if self.fields[name].post}
+
+    def sent_by(self, form: RequestForm) -> Self:
+        """The same whose writes have the form that a person says, as far as it says anything."""
+        wrapped_in, merge = form.wrapped_in, self.merge
+        if merge is not None:
+            merge = msgspec.structs.replace(
+                merge,
+                path=form.merge or merge.path,
+                method=form.merge_method or merge.method,
+                field=form.merge_field or merge.field,
+                wrapped_in=merge.wrapped_in if wrapped_in is None else wrapped_in,
+            )
+        return msgspec.structs.replace(
+            self,
+            method=form.method or self.method,
+            create=form.create or self.create,
+            wrapped_in=self.wrapped_in if wrapped_in is None else wrapped_in,
+            merge=merge,
+        )
 
     @property
     def personal(self) -> bool:

@@ -240,7 +240,7 @@ def learn_from_shapes(
         fields=learned.fields | added,
         takes={name: rule for name, rule in takes.items() if rule != FieldRule()},
         left_out=left_out | learned.left_out,
-        merge=merge_request(schema.merge) if assumed.resource in MERGEABLE else None,
+        merge=merge_request(assumed.resource, schema.merge) if assumed.resource in MERGEABLE else None,
         unproved=tuple(name for name in learned.fields if not proved & {name, *keys_of(name)}),
         author_members=_author_members(writable) if assumed.resource == PUBLICATIONS else (),
     )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
+from pydantic import ValidationError
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
@@ -22,8 +23,9 @@ from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule, 
 from pipelines.records.left_out import LeftOut
 from pipelines.records.values import text_of
 from pipelines.report.issues import safe_text
+from pipelines.settings.requests import RequestForm, request_problem
 from pipelines.settings.settings import Settings
-from pipelines.settings.validation_messages import did_you_mean
+from pipelines.settings.validation_messages import did_you_mean, explain
 
 _ACTION = re.compile(r"(PATCH|PUT) [A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 """Matches a request that sets a field of a record."""
@@ -51,6 +53,8 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All other fields that are sent."""
     after_create: dict[str, str] = {}
     """As `ResourceType.after_create`."""
+    requests: dict[str, Any] = {}
+    """As `RequestForm`."""
 
     @property
     def named(self) -> dict[str, FieldMapping]:
@@ -95,7 +99,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
             unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
             after_create=self.after_create,
-        )
+        ).sent_by(RequestForm(**self.requests))
 
 
 class Question(NamedTuple):
@@ -202,6 +206,12 @@ def _mapping_of(path: Path, resource: str, table: Any) -> ResourceMapping:
         raise ConfigurationError(
             f"{path}: {where}: {error}. docs/first-contact.md says what a line may have."
         ) from None
+    try:
+        RequestForm(**mapping.requests)
+    except ValidationError as error:
+        raise ConfigurationError(
+            explain(f"{path}: [{resource}] requests", error, lambda _: RequestForm.model_fields)
+        ) from None
     for problem in _problems(resource, mapping):
         raise ConfigurationError(f"{path}: {problem}")
     return mapping
@@ -221,6 +231,8 @@ def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:
                 f"[{resource}.after_create] {name} = '{request}': it is PATCH or PUT, which may be repeated, and a path below the "
                 'record, such as "PATCH complete".'
             )
+    if mistake := request_problem({resource: RequestForm(**mapping.requests)}):
+        yield f"[{resource}] requests: {mistake}"
     for name in (name for names in mapping.keys for name in names if name not in named):
         yield f"[{resource}] keys: '{name}' is no field that is sent."
     for name, field in mapping.fields.items():

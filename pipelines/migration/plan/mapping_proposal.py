@@ -18,6 +18,7 @@ from pipelines.migration.model.resource_types import (
     COMPLETED,
     PUBLICATIONS,
     RESOURCE_TYPES,
+    ResourceType,
     Source,
 )
 from pipelines.migration.plan.learned_types import TypeLearner
@@ -53,6 +54,8 @@ class Proposal(NamedTuple):
 
     resource: str
     about: str
+    known_from: str
+    """Where the form of its requests is known from."""
     mapping: ResourceMapping
     comments: dict[str, str]
     shown: frozenset[str]
@@ -108,8 +111,25 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         tuple(left_out),
         {name: field for name, field in fields.items() if field != PLAIN},
         after_create,
+        _requests(learned),
     )
-    return Proposal(learned.resource, _about(learner, target), mapping, comments, frozenset(shape.fields))
+    is_described = learned.source == Source.DESCRIPTION
+    known_from = (
+        f"by the description of '{target}'" if is_described else "assumed, as the document has it for publications"
+    )
+    return Proposal(learned.resource, _about(learner, target), known_from, mapping, comments, frozenset(shape.fields))
+
+
+def _requests(learned: ResourceType) -> dict[str, Any]:
+    """The form of the requests that write a resource."""
+    if not learned.created or learned.documented:
+        return {}
+    form: dict[str, Any] = {"method": learned.method}
+    if learned.wrapped_in:
+        form["wrapped_in"] = learned.wrapped_in
+    if learned.merge and learned.merge.described:
+        form |= {"merge": learned.merge.path, "merge_method": learned.merge.method, "merge_field": learned.merge.field}
+    return form
 
 
 def proposed_text(earlier: MappingFile | None, proposals: Iterable[Proposal], source: str, target: str) -> str:
@@ -232,6 +252,8 @@ def _table(proposal: Proposal) -> str:
         entries = (f"    {_toml(name)},  {_comment(proposal.comments[name])}" for name in mapping.left_out)
         lines += ["left_out = [", *entries, "]"]
     lines += [f"keys = {_toml(mapping.keys)}"] if mapping.keys else []
+    if mapping.requests:
+        lines += [f"requests = {_toml(mapping.requests)}  {_comment(proposal.known_from)}"]
     lines += ["", f"[{resource}.fields]", *_lines(proposal, mapping.fields)]
     if mapping.after_create:
         about = _comment(

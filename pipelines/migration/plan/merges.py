@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipelines.inventory import LIST_PATHS
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import MergeRequest, ResourceType
@@ -31,14 +32,15 @@ _REMAINS = re.compile(r"(^|_)(into|target|to|destination|remaining|keep|kept)(_|
 _GOES = re.compile(r"(^|_)(from|source|merge|merged|other|duplicate|remove)(_|$)")
 
 
-def merge_request(schema: MergeSchema | None) -> MergeRequest | None:
+def merge_request(resource: str, schema: MergeSchema | None) -> MergeRequest | None:
     """The request that merges a record into another; None where the description has one that is not clear."""
     if schema is None:
-        return MergeRequest()
+        return MergeRequest(f"{LIST_PATHS[resource]}/{{id}}/merge")
     names = schema.body.required or [name for name, field in schema.body.fields.items() if not field.read_only]
     if len(names) != 1 or not names_remaining_record(names[0]):
         return None
-    return MergeRequest(schema.body.method, schema.path, names[0], schema.body.wrapped_in, described=True)
+    path = f"{LIST_PATHS[resource]}/{schema.path.replace('{}', '{id}')}"
+    return MergeRequest(path, schema.body.method, names[0], schema.body.wrapped_in, described=True)
 
 
 def names_remaining_record(field: str) -> bool:

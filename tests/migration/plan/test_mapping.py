@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pipelines.errors import ConfigurationError
-from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest
 from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapped_references import mapped
 from pipelines.migration.plan.mapping import MappingFile, fields_defined_by
@@ -389,6 +389,24 @@ def test_the_kind_of_a_location_and_kinds_of_one_resource_are_no_references_of_s
     assert learner_of(tmp_path, of_one, ResourceSchema()).type.references == {"location": ("locations",)}
 
 
+def test_the_form_of_requests_is_a_line_that_a_plan_follows(tmp_path: Path) -> None:
+    """By the description, or assumed; what a person writes there counts for each request."""
+    records = [{"id": 1, "title": "A"}]
+    described = PayloadSchema({"title": FieldSchema()}, wrapped_in="task", method="PUT")
+    learner = learner_of(tmp_path, records, ResourceSchema(create=described, change=described))
+    assert 'requests = { method = "PUT", wrapped_in = "task" }  # by the description of \'new\'' in text_of([learner])
+    learner = learner_of(tmp_path, records, ResourceSchema())
+    text, assumed = text_of([learner]), 'requests = { method = "PATCH" }'
+    assert f"{assumed}  # assumed, as the document has it for publications" in text
+    answered = text.replace(assumed, 'requests = { method = "PUT", wrapped_in = "job", create = "jobs/new" }')
+    learned = file_of(answered).follow(learner.type)
+    assert (learned.method, learned.wrapped_in, learned.create) == ("PUT", "job", "jobs/new")
+    authorities = learner_of(tmp_path, [{"id": 1, "name": "A"}], ResourceSchema(), "authorities")
+    merge = 'requests = { merge = "authorities/merge/{id}", merge_method = "POST", merge_field = "target_id" }'
+    learned = file_of(f"[authorities]\nsame = ['name']\n{merge}").follow(authorities.type)
+    assert learned.merge == MergeRequest("authorities/merge/{id}", "POST", "target_id")
+
+
 def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
     with_both = learner_of(tmp_path, [{"id": 1, "title": "A", "note": "N"}], ResourceSchema())
     text = text_of([with_both])
@@ -411,6 +429,11 @@ def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
         ("[tasks.after_create]\na = 'POST done'", "[tasks.after_create] a = 'POST done': it is PATCH or PUT"),
         ("[tasks]\nsame = ['a']\n[tasks.after_create]\na = 'PUT done'", "[tasks] has 'a' twice"),
         ("[tasks]\nsame = 'a'", "Expected `array`"),
+        ("[tasks.requests]\nverb = 'PUT'", "[tasks] requests: unknown key verb"),
+        ("[tasks.requests]\nleave_out = ['a']", "unknown key leave_out"),
+        ("[publications.requests]\nmethod = 'PUT'", "publications are changed by PATCH"),
+        ("[tasks.fields]\na = { kinds = { Desk = 'locations' } }", "with `kind`"),
+        ("[tasks.fields]\na = { kind = 'b', kinds = { Desk = 'location' } }", "did you mean 'locations'"),
     ],
 )
 def test_a_mistake_in_the_file_is_named(text: str, words: str) -> None:

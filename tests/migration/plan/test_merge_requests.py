@@ -13,7 +13,7 @@ from pipelines.records.shapes.observation import RecordShape
 from pipelines.shapes.description import read_description
 from pipelines.shapes.model import Description, ResourceSchema
 
-ASSUMED = MergeRequest()
+ASSUMED = MergeRequest("authorities/{id}/merge")
 
 
 def described(method: str, path: str, body: dict[str, Any]) -> Description:
@@ -38,13 +38,13 @@ ID = {"type": "integer"}
             "post",
             "/authorities/{id}/merges",
             {"target_id": ID},
-            MergeRequest("POST", "{}/merges", "target_id", described=True),
+            MergeRequest("authorities/{id}/merges", "POST", "target_id", described=True),
         ),
         (
             "patch",
             "/authorities/{id}/merge_into",
             {"into": ID},
-            MergeRequest("PATCH", "{}/merge_into", "into", described=True),
+            MergeRequest("authorities/{id}/merge_into", "PATCH", "into", described=True),
         ),
         ("put", "/authorities/merge/{id}", {"merge_into_id": ID}, None),
         ("patch", "/authorities/{id}/merge", {"source_id": ID}, None),
@@ -59,5 +59,5 @@ def test_a_described_merge_is_followed_only_where_it_says_which_record_remains(
 ) -> None:
     merges = {resource: learned(resource, described(method, path, body)).merge for resource in RESOURCE_TYPES}
     assert merges.pop("authorities") == expected
-    assert merges.pop("locations") == ASSUMED, "nothing describes it"
+    assert merges.pop("locations") == MergeRequest("hard_copies/locations/{id}/merge"), "nothing describes it"
     assert {*merges.values()} == {None}
