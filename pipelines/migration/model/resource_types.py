@@ -26,7 +26,7 @@ from pipelines.records.residue import residue_json, without_addresses, without_s
 from pipelines.records.shapes.field_names import resource_named, stem_of
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, compact_json, text_of
-from pipelines.settings.requests import RequestForm
+from pipelines.settings.write_requests import RequestForm
 
 PUBLICATIONS, USERS, LOCATIONS, AUTHORITIES = "publications", "users", "locations", "authorities"
 

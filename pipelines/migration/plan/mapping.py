@@ -23,9 +23,9 @@ from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule, 
 from pipelines.records.left_out import LeftOut
 from pipelines.records.values import text_of
 from pipelines.report.issues import safe_text
-from pipelines.settings.requests import RequestForm, request_problem
 from pipelines.settings.settings import Settings
 from pipelines.settings.validation_messages import did_you_mean, explain
+from pipelines.settings.write_requests import RequestForm, request_problem
 
 _ACTION = re.compile(r"(PATCH|PUT) [A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 """Matches a request that sets a field of a record."""
