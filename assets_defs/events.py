@@ -40,6 +40,9 @@ def failing(results: Iterable[Result]) -> Iterator[Result]:
 
 Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
 
+DATA_VERSION = "dagster/data_version"
+"""Dagster's tag by which an asset that is made of another one sees that this is a new one. A run has it from the result."""
+
 
 def events_of(results: Iterable[Result]) -> Iterator[Event]:
     """The events of results. Each check comes after the materialization that has it."""
@@ -47,7 +50,8 @@ def events_of(results: Iterable[Result]) -> Iterator[Event]:
         assert result.asset_key is not None  # noqa: S101  see `Result`
         checks: Iterable[dg.AssetCheckResult] = [result] if isinstance(result, dg.AssetCheckResult) else ()
         if isinstance(result, dg.MaterializeResult):
-            yield dg.AssetMaterialization(result.asset_key, metadata=result.metadata)
+            version = {DATA_VERSION: result.data_version.value} if result.data_version else {}
+            yield dg.AssetMaterialization(result.asset_key, metadata=result.metadata, tags=version)
             checks = result.check_results or ()
         for check in checks:
             yield dg.AssetCheckEvaluation(

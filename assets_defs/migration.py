@@ -13,7 +13,7 @@ import dagster as dg
 from pydantic import Field
 
 from assets_defs.events import Result
-from assets_defs.factories import tenant_key, tenants_job, upkeep_asset, v3_tenants
+from assets_defs.factories import now_utc, tenant_key, tenants_job, upkeep_asset, v3_tenants
 from assets_defs.metadata import MOST_SHOWN, one_line_each, preview, single_values
 from pipelines.errors import ConfigurationError
 from pipelines.migration.apply.run import Selection
@@ -161,12 +161,14 @@ def _check_given(tenant: str, asset: str, **values: str) -> None:
 
 def plan_results(plan: "Plan") -> Iterator[Result]:
     """A plan, with what it would write."""
-    yield dg.MaterializeResult(asset_key=tenant_key(plan.facts.target.tenant, PLAN), metadata=_plan_metadata(plan))
+    key, version = tenant_key(plan.facts.target.tenant, PLAN), dg.DataVersion(plan.name)
+    yield dg.MaterializeResult(asset_key=key, metadata=_plan_metadata(plan), data_version=version)
 
 
 def load_results(plan: "Plan", applied: "ApplyResult") -> Iterator[Result]:
     """What was written of a plan."""
-    yield dg.MaterializeResult(asset_key=tenant_key(plan.facts.target.tenant, LOAD), metadata=_load_metadata(applied))
+    key, version = tenant_key(plan.facts.target.tenant, LOAD), dg.DataVersion(f"{plan.name} {now_utc()}")
+    yield dg.MaterializeResult(asset_key=key, metadata=_load_metadata(applied), data_version=version)
 
 
 def proof_results(tenant: str, verification: "MigrationVerification") -> Iterator[Result]:

@@ -199,6 +199,7 @@ def _snapshot_result(snapshot: Snapshot, recent: dg.AssetCheckResult) -> dg.Mate
     manifest = snapshot.manifest
     return dg.MaterializeResult(
         asset_key=tenant_key(manifest.tenant, SNAPSHOT),
+        data_version=dg.DataVersion(manifest.snapshot),
         metadata={
             "snapshot": manifest.snapshot,
             "complete": manifest.complete,

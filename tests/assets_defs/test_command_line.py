@@ -7,7 +7,10 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
 
+from assets_defs.definitions import build_definitions
 from tests.assets_defs.installation import PASSWORD, DagsterInstallation, plain
 from tests.sandbox.process import SandboxProcess
 
@@ -126,6 +129,29 @@ def test_a_backup_is_good_although_dagster_cannot_be_told(installation: DagsterI
     assert "nothing has to be repeated" in warning
     assert "Traceback" not in err
     assert [snapshot.manifest.complete for snapshot in installation.snapshots] == [True]
+
+
+def is_outdated(installation: DagsterInstallation, name: str) -> bool:
+    """Whether the pages say of an asset that what it is made of is newer."""
+    graph, context = build_definitions(installation.settings).resolve_asset_graph(), installation.instance
+    resolver = CachingStaleStatusResolver(context, graph, LoadingContextForTest(context))
+    return resolver.get_status(dg.AssetKey(["old", name])) is StaleStatus.STALE
+
+
+def test_a_verification_is_older_than_the_next_backup(installation: DagsterInstallation) -> None:
+    """Whoever made it, and whoever verified."""
+    job = build_definitions(installation.settings).resolve_job_def("verify_backups")
+    selection = [dg.AssetKey(["old", "verification"])]
+    assert status_of(installation) == 0
+    assert job.execute_in_process(instance=installation.instance, asset_selection=selection).success
+    assert not is_outdated(installation, "verification")
+    assert status_of(installation) == 0
+    assert is_outdated(installation, "verification")
+    assert job.execute_in_process(instance=installation.instance, asset_selection=selection).success
+    assert not is_outdated(installation, "verification")
+    assert installation.run("old").success
+    assert is_outdated(installation, "verification")
+    assert not is_outdated(installation, "snapshot")
 
 
 def test_verifications_and_drills_are_shown(installation: DagsterInstallation) -> None:
