@@ -29,6 +29,8 @@ from tests.sandbox.process import SandboxProcess
 from tests.store.snapshot_factory import make_snapshot
 from tests.test_docs_analysts import POSTGRES, blocks
 
+pytestmark = pytest.mark.long
+
 CONFIG = """
 data = "library-data"
 tokens = "sign-ins"
@@ -225,7 +227,6 @@ def postgres_says(session: psycopg.Connection) -> Iterator[Ask]:
     session.execute("RESET ROLE")
 
 
-@pytest.mark.long
 def test_the_page_for_analysts_is_right_about_postgres(session: psycopg.Connection) -> None:
     """Its commands work; a person with the role reads everything that is not personal."""
     (block,) = blocks("sql", POSTGRES)

@@ -27,6 +27,7 @@ def made(result: dg.ExecuteInProcessResult) -> set[str]:
     return {event.asset_key.path[-1] for event in result.get_asset_materialization_events() if event.asset_key}
 
 
+@pytest.mark.long
 def test_materialize_all_is_a_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No migration, renewal of a sign-in, drill or verification; each of them runs where it is selected alone."""
     with SandboxProcess("--tenant=old=real:12", "--tenant=new=empty", "--requests-per-minute", "0") as sandbox:

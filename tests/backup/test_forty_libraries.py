@@ -30,21 +30,22 @@ RECORDS, LIMIT = 400, 40
 WORKER = """
 import random, sys, time
 from pathlib import Path
-from pipelines.backup.flow import Backup
+from pipelines.backup import flow
 from pipelines.errors import TenantBusyError
 from pipelines.state import leases
 from pipelines.store.snapshots import capture_copies
 
 leases.BEAT_SECONDS, leases.SILENCE_SECONDS = 0.2, 3.0
 capture_copies.CaptureCopy.__init__.__kwdefaults__["seconds"] = 0.2
+flow.rebuild_catalogue = lambda data: data.catalogue_path  # each opens every table of every library in the bucket
 config, seed = Path(sys.argv[1]), sys.argv[2]
-with Backup.open(config) as backup:
+with flow.Backup.open(config) as backup:
     tenants = [*backup.settings.tenants]
 random.Random(seed).shuffle(tenants)
 while tenants:
     tenant = tenants.pop(0)
     try:
-        with Backup.open(config) as backup:
+        with flow.Backup.open(config) as backup:
             if backup.data.snapshots(tenant):
                 continue
             backup.read_raw(tenant, f"{seed}-{tenant}", "publications")

@@ -13,7 +13,7 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.backup import read
+from pipelines.backup import flow, read
 from pipelines.backup.flow import checked_resources
 from pipelines.errors import (
     BookferryError,
@@ -27,6 +27,7 @@ from pipelines.errors import (
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables.registry import STAGED
 from pipelines.settings.tenant import TenantSettings
+from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.snapshots.unfinished import open_capture
 from tests.backup.runner import BackupRunner, notes_on_reading
 from tests.sandbox.process import SandboxProcess
@@ -265,8 +266,11 @@ class TestFailure:
         with pytest.raises(ProtocolError, match=r"page 1 \(id 2\) is not valid UTF-8"):
             runner.back_up()
 
-    def test_a_snapshot_that_the_catalogue_cannot_show(self, runner: BackupRunner) -> None:
+    def test_a_snapshot_that_the_catalogue_cannot_show(
+        self, runner: BackupRunner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """If only the views fail, the message says that the snapshot is published."""
+        monkeypatch.setattr(flow, "rebuild_catalogue", rebuild_catalogue)
         with runner.library() as library:
             library.data.catalogue_path.mkdir(parents=True)
             library.read_raw("old", "run", "publications")

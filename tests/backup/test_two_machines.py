@@ -123,6 +123,7 @@ def finished(config: Path, run: str = "second") -> tuple[Snapshot, int]:
         return backup.publish("old", run), getattr(facts, "resumed", 0)
 
 
+@pytest.mark.long
 def test_another_machine_continues_a_backup_whose_worker_is_gone(
     machine: Callable[[str], Path], sandbox: SandboxProcess
 ) -> None:
@@ -185,6 +186,7 @@ def test_prune_beside_a_running_backup_of_another_machine_leaves_its_blobs(machi
     assert any("Blobs were left as they are" in note for note in result.notes)
 
 
+@pytest.mark.long
 def test_a_backup_that_meets_a_removal_of_another_machine_waits(
     machine: Callable[[str], Path], sandbox: SandboxProcess, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -36,7 +36,7 @@ FAULTS = (
     "expired",
 )
 
-LATE_SECONDS = 0.1, 0.9
+LATE_SECONDS = 0.1, 0.6
 """Seconds after which a late request is carried out: less than the read timeout of `Applies`."""
 
 ZYGOTE = """

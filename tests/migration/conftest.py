@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from pipelines.store.snapshots.snapshots import Snapshot
+from tests.backup.conftest import without_catalogue
 from tests.migration.library_pair import LibraryPair
 from tests.sandbox.process import SandboxProcess
+
+__all__ = ["without_catalogue"]
 
 RECORDS = 95
 """Real records in the source; three of them have files, two have covers."""

@@ -392,6 +392,7 @@ def live(records: int, chance: Random) -> None:
         libraries.undo()
 
 
+@pytest.mark.long
 @settings(max_examples=2 if "CI" in os.environ else 1, phases=[Phase.generate])  # each is some ten runs of Bookferry
 @given(st.integers(0, 2**32))
 def test_a_history_of_a_small_library(seed: int) -> None:

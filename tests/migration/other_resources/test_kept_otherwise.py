@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pipelines.migration.model.actions import Action
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import records_of
@@ -21,6 +23,7 @@ class _ShorterWay(ChangingWay):
         return super().keeps(record) | lists
 
 
+@pytest.mark.long
 def test_every_later_plan_names_it_and_none_patches_it(pair: LibraryPair) -> None:
     """Of people only the names of fields."""
     with _ShorterWay(pair.sandbox.url, most=12) as way:

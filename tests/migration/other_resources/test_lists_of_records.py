@@ -69,7 +69,7 @@ def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> N
     )
 
 
-@pytest.mark.parametrize("pair", ["target", "empty"], indirect=True)
+@pytest.mark.parametrize("pair", [pytest.param("target", marks=pytest.mark.long), "empty"], indirect=True)
 def test_members_at_an_address_of_their_own_are_moved_where_the_target_takes_them(pair: LibraryPair) -> None:
     """As numbers in its records. `nested` of the source reads them; they lead to the records of the target."""
     settings = {"tenant": "library", "shapes": {"resources": {"collections": {"fields": NAMES, "members": "listed"}}}}
@@ -103,7 +103,7 @@ def test_members_at_an_address_of_their_own_are_moved_where_the_target_takes_the
     assert [problem for problem in (*result.problems, *result.left) if "collection" in problem] == []
 
 
-@pytest.mark.parametrize("pair", ["target", "empty"], indirect=True)
+@pytest.mark.parametrize("pair", ["target", pytest.param("empty", marks=pytest.mark.long)], indirect=True)
 def test_members_are_added_to_the_list_of_their_record(pair: LibraryPair) -> None:
     """By the POST of the target's description, each once, whatever responses are lost; a collection that both have gets what it lacks."""
     collections = records_of(pair, "collections")

@@ -64,7 +64,8 @@ def check_completed(pair: LibraryPair, snapshot: Snapshot, made: set[tuple[str, 
     assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
 
 
-@pytest.mark.parametrize("manner", ["matched", pytest.param("own", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("manner", ["matched", "own"])
 def test_authorities_that_the_service_made_are_left_and_the_next_plan_adds_what_they_lack(
     pair: LibraryPair, snapshot: Snapshot, manner: str
 ) -> None:

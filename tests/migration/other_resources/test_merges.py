@@ -224,6 +224,7 @@ def test_only_authorities_and_locations_and_only_twins_are_merged(pair: LibraryP
     assert {*ids} <= {*records_of(pair, "authorities")}
 
 
+@pytest.mark.long
 def test_hard_copies_follow_the_merged_location_in_the_same_plan(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Those of the target move with it, and those that are created stand at the location that remains."""
     [copy, *_] = records_of(pair, "hard_copies").values()

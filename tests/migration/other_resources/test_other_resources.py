@@ -307,6 +307,7 @@ def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: Librar
     assert pair.apply(later).lacking.records == 0
 
 
+@pytest.mark.long
 def test_a_decision_never_writes_to_a_record_that_it_does_not_name(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I8: neither to one of the same name, nor to one that an earlier plan wrote for another record."""
     plan = pair.plan(snapshot, resources=["authorities"])

@@ -157,6 +157,7 @@ def test_a_link_to_what_is_not_moved_is_not_sent(pair: LibraryPair) -> None:
     assert pair.plan(back_up(pair, "third"), resources=ALL_RESOURCES).facts.empty
 
 
+@pytest.mark.long
 def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(pair: LibraryPair) -> None:
     """Where the publications of a collection tell it from others, they do so as well before the publications are planned."""
     fields = {"label": {"from": "name"}, "books": {"from": "publication_ids"}}

@@ -151,9 +151,9 @@ NAMED = {
 WORDS = st.sampled_from(["ada", "Ada", "bea", "cleo"])
 
 
-@pytest.mark.parametrize("resource", NAMED)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
+    resource=st.sampled_from([*NAMED]),
     ours=st.dictionaries(st.integers(1, 6), WORDS, max_size=5),
     theirs=st.dictionaries(st.integers(4, 9), WORDS, max_size=5),
     written=st.dictionaries(st.integers(1, 6), st.integers(4, 12), max_size=3),

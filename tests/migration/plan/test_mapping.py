@@ -80,7 +80,7 @@ payloads = st.builds(
 descriptions = st.builds(ResourceSchema, create=st.none() | payloads)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     records=st.lists(st.dictionaries(names, values, max_size=4), min_size=1, max_size=4),
     later=st.lists(st.dictionaries(names, values, max_size=4), min_size=1, max_size=2),

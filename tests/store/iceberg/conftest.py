@@ -114,7 +114,7 @@ def library(tmp_path: Path) -> Library:
     return Library(settings_in(tmp_path, "library data"))
 
 
-@pytest.fixture(params=["sqlite, folder", "postgres, s3"])
+@pytest.fixture(params=["sqlite, folder", pytest.param("postgres, s3", marks=pytest.mark.long)])
 def each_kind(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
     """Each kind of catalogue and of storage."""
     kind, _, place = request.param.partition(", ")

@@ -5,27 +5,29 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from pipelines.records.tables.registry import STAGED, TABLES
+from pipelines.records.tables.registry import STAGED
 from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, open_catalogue, table_views
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.postgres.conftest import Ask
-
-VIEWS = [
-    SNAPSHOTS.name,
-    TABLES_READ.name,
-    *(view.name for table in TABLES.values() for view in table_views(table.impersonal)),
-    *(f"{tables[0].name}_deleted" for tables in STAGED.values()),
-]
 
 CHECKSUM = "sha256"
 """In Postgres it is that of the first snapshot that had the row: a checksum that changes alone is no change."""
 
 
 def assert_same_views(data: DataFolder, ask: Ask, *instants: datetime) -> None:
-    """Compare every view, and every table of the library `old` as of these instants. All snapshots must be loaded."""
-    as_of = [f"{name}_as_of('old', '{instant.isoformat()}')" for instant in instants for name in TABLES]
+    """Compare the views of every resource that was read, and its tables of the library `old` as of these instants.
+
+    All snapshots must be loaded.
+    """
+    read = {resource for snapshot in data.snapshots() for resource in snapshot.manifest.resources}
+    tables = [table for resource in STAGED if resource in read for table in STAGED[resource]]
+    views = [
+        *(SNAPSHOTS.name, TABLES_READ.name, *(f"{STAGED[resource][0].name}_deleted" for resource in read)),
+        *(view.name for table in tables for view in table_views(table.impersonal)),
+        *(f"{table.name}_as_of('old', '{instant.isoformat()}')" for instant in instants for table in tables),
+    ]
     with open_catalogue(data) as duckdb:
-        for view in (*VIEWS, *as_of):
+        for view in views:
             sql = f"SELECT * FROM {view}"
             expected = duckdb.execute(sql)
             columns, rows = [column[0] for column in expected.description or ()], expected.fetchall()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from itertools import pairwise, permutations
+from itertools import pairwise
 from typing import Any
 
 import psycopg
@@ -87,8 +86,9 @@ NIGHTS = st.lists(
 """Of each night the versions, whether the other resources are backed up, too, what happens besides, and how addresses are signed."""
 
 
+@pytest.mark.long
 @settings(
-    max_examples=6 if "CI" in os.environ else 2,
+    max_examples=6,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -164,7 +164,7 @@ def test_only_rows_that_differ_are_written(data: DataFolder, postgres: Database,
     assert_same_views(data, ask, *instants(2))
 
 
-@pytest.mark.parametrize("order", list(permutations(([1, "A-1"], [1], [1, "A-2"]))), ids=str)
+@pytest.mark.parametrize("order", [([1, "A-1"], [1], [1, "A-2"]), ([1], [1, "A-2"], [1, "A-1"])], ids=str)
 def test_records_with_a_text_for_an_id_are_there(
     data: DataFolder, postgres: Database, ask: Ask, order: tuple[list[int | str], ...]
 ) -> None:
