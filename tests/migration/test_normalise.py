@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.migration.model.field_mapping import plain
+from pipelines.migration.model.file_comparison import files_of
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, FieldRule, ResourceType
-from pipelines.migration.plan.files import files_of
 from pipelines.records.additional_fields import is_empty, sendable
 from pipelines.records.files import attached_files
 from pipelines.records.forms import PublicationForm, add_unsent_files, form_of

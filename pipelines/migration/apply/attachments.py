@@ -23,6 +23,7 @@ from pipelines.errors import (
 from pipelines.inventory import record_path
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.row_result import KINDS, RowResult
+from pipelines.migration.model.file_comparison import differing_parts, match_files, part_of
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
@@ -31,8 +32,8 @@ from pipelines.migration.model.journal_entries import (
     WriteState,
 )
 from pipelines.migration.model.plan import PlannedFile, PlanRow
-from pipelines.migration.plan.files import OCTETS, differing_parts, part_of
-from pipelines.records.files import ASSET, COVER, AttachedFile, attached_files
+from pipelines.migration.plan.files import OCTETS
+from pipelines.records.files import COVER, AttachedFile, attached_files
 from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import StorageRefusalError, UnavailableStorageError, Uploads
@@ -105,13 +106,11 @@ class Attachments:
             message = f"{describe_file(file)}: it is unknown whether it was attached, because the service does not show the files"
             self._journal.parked(entry.number, message)
             raise FailedWriteError(message)
-        known_ids = self._known_asset_ids(row)
-        new = (asset for asset in attached_files(record) if asset.kind == ASSET and asset.asset_id not in known_ids)
-        alike = [asset.asset_id for asset in new if asset.asset_id is not None and is_like(file, asset)]
-        if alike:
-            changes = self._changes(row, target_id, file, {"id": min(alike)})
-            self._journal.done(entry.number, target_id=target_id, asset_id=min(alike), message=changes)
-        return bool(alike)
+        [(_, match)], _ = match_files([file], attached_files(record), {}, self._known_asset_ids(row))
+        if match is not None:
+            changes = self._changes(row, target_id, file, {"id": match.asset_id})
+            self._journal.done(entry.number, target_id=target_id, asset_id=match.asset_id, message=changes)
+        return match is not None
 
     def upload(self, file: PlannedFile) -> dict[str, Any]:
         """Upload a file; the library does not have it yet. Returns its `{id, storage: cache, metadata}` (service.md#upload)."""
@@ -208,15 +207,6 @@ def shows_files(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("assets"), list)
 
 
-def is_like(file: PlannedFile, attached: AttachedFile) -> bool:
-    """Whether a file of the target is the one planned, by size and name, as far as the service shows them."""
-    if None not in (attached.size, file.size) and attached.size != file.size:
-        return False
-    if attached.filename and file.filename:
-        return attached.filename == file.filename
-    return not file.name or attached.name == file.name
-
-
 def _with_names(file: PlannedFile, uploaded: dict[str, Any]) -> tuple[PlannedFile, dict[str, Any]]:
     """A file and its upload with a name in the place of each empty one."""
     name, filename = (None if text is None else text or UNNAMED for text in (file.name, file.filename))
@@ -232,7 +222,7 @@ def changes_in(file: PlannedFile, record: Mapping[str, Any]) -> str | None:
 
 def _changes(file: PlannedFile, attached: AttachedFile | PlannedFile) -> str | None:
     parts = differing_parts(file, attached)
-    return f"{describe_file(file)}: in the target it has another {' and '.join(parts)}." if parts else None
+    return f"{describe_file(file)}: in the target it has another {parts}." if parts else None
 
 
 def describe_file(file: PlannedFile) -> str:

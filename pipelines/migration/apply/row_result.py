@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from pipelines.migration.model.actions import Action
+from pipelines.migration.model.file_comparison import part_of
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
@@ -16,7 +17,6 @@ from pipelines.migration.model.journal_entries import (
     is_unsettled,
 )
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.plan.files import part_of
 from pipelines.records.files import ASSET, COVER
 
 

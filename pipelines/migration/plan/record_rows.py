@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, Decision, FileAction
 from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.file_comparison import described_files, files_of
 from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow, Referred
 from pipelines.migration.model.reasons import LOCATION_MISSING, NOTHING_TO_SEND, TWINS
 from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, without_signed_addresses
 from pipelines.migration.plan.comparison import Match
 from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict, WrittenField, merge_field
-from pipelines.migration.plan.files import described_files, files_of, planned_files
+from pipelines.migration.plan.files import planned_files
 from pipelines.migration.plan.merges import (
     MERGE_INTO_ANOTHER,
     MERGE_UNCLEAR,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import FileCounts, PlanRow
 from pipelines.migration.model.resource_types import USERS
-from pipelines.migration.plan.files import requests_of
+from pipelines.records.files import COVER
 from pipelines.service_limits import PER_PAGE
 
 
@@ -50,6 +50,19 @@ class Totals:
         self.mails += row.action == Action.CREATE and row.resource == USERS
         for file in row.files:
             self.files.count(file)
+
+
+def requests_of(row: PlanRow) -> int:
+    """Requests to the library for one record; those to the storage do not count.
+
+    The record takes one, and includes the cover of a new one. Each upload takes one for its presigned form, and any other file one more
+    (service.md#upload). References to records that are created later take one more, and each that is added to a list one.
+    """
+    if row.action == Action.MERGE:
+        return len(row.candidates)
+    is_new = row.action == Action.CREATE
+    uploads = sum(1 if is_new and file.kind == COVER else 2 for file in row.uploads)
+    return (is_new or row.writes) + uploads + row.is_linked + len(row.after)
 
 
 def requests_to_read(records: int) -> int:

@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from pipelines.inventory import plural
-from pipelines.migration.apply.attachments import describe_file, is_like
+from pipelines.migration.apply.attachments import describe_file
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.file_comparison import is_like, part_of
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
-from pipelines.migration.plan.files import part_of
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.records.files import ASSET, COVER, AttachedFile, attached_files
 

@@ -20,10 +20,10 @@ from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.apply.worker_pool import WorkerPool
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparison_database import in_steps
+from pipelines.migration.model.file_comparison import described_files, part_of
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.target_reading import TargetNow
-from pipelines.migration.plan.files import described_files, part_of
 from pipelines.migration.undo.decision import InverseRow, TargetRecord, inverse_row
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.undo.worklist import OPEN, UndoItem, item_of, worklist

@@ -11,15 +11,14 @@ import msgspec
 import pyarrow as pa
 
 from pipelines.humanize import counted
-from pipelines.migration.apply.attachments import is_like
 from pipelines.migration.model.actions import FileAction
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.comparison_database import append_rows, create_table, scratch_table
+from pipelines.migration.model.file_comparison import described_files, differing_parts, is_like, match_files, part_of
 from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.journal_entries import WriteState, WrittenFile
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, FILE, MISSING
-from pipelines.migration.plan.files import described_files, differing_parts, part_of
 from pipelines.migration.verify.discrepancies import Discrepancies, file_finding
 from pipelines.records.batches import Row
 from pipelines.records.files import ASSET, COVER, AttachedFile
@@ -96,45 +95,25 @@ def compare_files(
     `written`: part → its journal entry. A file that people replaced by one with the same name and size counts as there. An additional file
     that is like a planned one is a duplicate.
     """
-    findings: list[Finding] = []
-    finding = partial(_finding, record)
-    pairs: list[tuple[PlannedFile, AttachedFile]] = []
-    assets = {file.asset_id: file for file in now if file.kind == ASSET}
-    cover = next((file for file in now if file.kind == COVER), None)
-    unmatched = []
-    for file in planned:
-        entry = written.get(part_of(file))
-        if file.kind == COVER:
-            match = cover
-        else:
-            number = entry.asset_id if entry is not None and entry.state == WriteState.DONE else file.target_asset_id
-            match = assets.pop(number, None) if number is not None else None
+    finding, entries = partial(_finding, record), [written.get(part_of(file)) for file in planned]
+    ids = {
+        part_of(file): entry.asset_id if entry is not None and entry.state == WriteState.DONE else file.target_asset_id
+        for file, entry in zip(planned, entries, strict=True)
+    }
+    pairs, unknown = match_files(planned, now, ids, known_ids)
+    findings, present = list[Finding](), list[tuple[PlannedFile, AttachedFile]]()
+    for (file, match), entry in zip(pairs, entries, strict=True):
         if match is None:
-            unmatched.append(file)
-        else:
-            pairs.append((file, match))
-    free = [asset for number, asset in assets.items() if number not in known_ids]
-    for file in unmatched:
-        candidates = [*assets.values()] if file.action == FileAction.MISSING else free
-        match = next((asset for asset in candidates if file.kind == ASSET and is_like(file, asset)), None)
-        if match is not None and match not in free:
-            assets.pop(match.asset_id)  # a later plan attached it
-        elif match is None:
-            findings.append(_missing(finding, file, written.get(part_of(file))))
-        else:
-            free.remove(match)
-            pairs.append((file, match))
-    findings += (
-        finding(DIFFERING, file, why, match)
-        for file, match in pairs
-        if (file.action == FileAction.UPLOAD or file.kept)
-        and (why := _difference(file, match, written.get(part_of(file))))
-    )
-    for asset in free:
+            findings.append(_missing(finding, file, entry))
+        elif match.kind == COVER or file.action != FileAction.MISSING or match.asset_id not in known_ids:
+            present.append((file, match))
+            if (file.action == FileAction.UPLOAD or file.kept) and (why := _difference(file, match, entry)):
+                findings.append(finding(DIFFERING, file, why, match))
+    for asset in unknown:
         if original := next((file for file in planned if file.kind == ASSET and is_like(file, asset)), None):
             why = f"it is unknown who attached {asset.asset_id}, which is like it"
             findings.append(finding(DUPLICATED, original, why, asset))
-    return findings, pairs
+    return findings, present
 
 
 def _missing(finding: Callable[..., Finding], file: PlannedFile, entry: WrittenFile | None) -> Finding:
@@ -160,8 +139,7 @@ def _why_missing(file: PlannedFile, entry: WrittenFile | None) -> str:
 
 def _difference(file: PlannedFile, match: AttachedFile, entry: WrittenFile | None) -> str:
     """How a file in the target differs from the planned one, as far as the service shows it; empty where it does not."""
-    different = differing_parts(file, match)
-    if not different:
+    if not (different := differing_parts(file, match)):
         return ""
     if file.kept:
         when = "the service keeps it otherwise than an earlier plan sent it"
@@ -171,7 +149,7 @@ def _difference(file: PlannedFile, match: AttachedFile, entry: WrittenFile | Non
         when = "the target did not take it as it is"
     else:
         when = "changed since it was written, or by the service"
-    return f"another {' and '.join(different)}: {when}"
+    return f"another {different}: {when}"
 
 
 def _finding(

@@ -11,9 +11,9 @@ import pytest
 from pipelines.migration.apply.digests import digests_of_response
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.file_comparison import part_of
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile
-from pipelines.migration.plan.files import part_of
 from pipelines.migration.undo.decision import (
     FILES_HIDDEN,
     InverseRow,

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.migration.apply.attachments import is_like
 from pipelines.migration.model.actions import FileAction
+from pipelines.migration.model.file_comparison import is_like, part_of
 from pipelines.migration.model.journal_entries import WrittenFile
 from pipelines.migration.model.plan import PlannedFile
-from pipelines.migration.plan.files import part_of
 from pipelines.migration.verify.files import compare_files
 from pipelines.records.files import ASSET, COVER, AttachedFile
 
