@@ -55,10 +55,11 @@ def write_lines(columns: Sequence[str], lines: Iterable[Sequence[str | int]], fi
     """Write a table for librarians: its heading, then its lines."""
     file.write("\ufeff" + "\t".join(columns) + "\n")
     for line in lines:
-        _write_line(line, file)
+        write_line(line, file)
 
 
-def _write_line(line: Sequence[str | int], file: IO[str]) -> None:
+def write_line(line: Sequence[str | int], file: IO[str]) -> None:
+    """Append a line to a table for librarians."""
     file.write("\t".join(cell(str(value)) for value in line) + "\n")
 
 
@@ -83,7 +84,7 @@ class IssueTables:
     def write(self, line: IssueLine) -> None:
         """Append one line."""
         self._workbook.write(line)
-        _write_line(line, self._file)
+        write_line(line, self._file)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from pipelines.backup.read import Progress
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
@@ -22,6 +22,9 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.files.download import Downloads, Failed, Received
 from pipelines.service.files.signed_urls import SignedUrls
 from pipelines.store.parquet import escaped, literal
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 STEP = 100
 """Records in memory at once."""
@@ -75,9 +78,8 @@ class Contents:
         self._lock = threading.Lock()
         self._done = self._compared = 0
 
-    def check(self, discrepancies: Discrepancies) -> int:
-        """Add the files whose bytes differ. Returns how many files were compared byte for byte."""
-        database = discrepancies.database
+    def check(self, database: DuckDBPyConnection, discrepancies: Discrepancies) -> int:
+        """Add the files whose bytes differ. Returns how many files were compared byte for byte. `database`: has the table `present`."""
         (total,) = database.cursor().execute("SELECT count(*) FROM present").fetchone() or (0,)
         batches = database.sql(
             f"SELECT p.*, encode(r.payload) FROM present AS p JOIN read_parquet({literal(escaped(self._raw))}) AS r "  # noqa: S608

@@ -1,38 +1,29 @@
-"""The findings of a verification, in a table of a database, so that memory does not grow with them (I11)."""
+"""The findings of a verification: the table of all beside the plan, their number, and the first ones."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable
+from typing import IO
 
 import msgspec
-import pyarrow as pa
 
-from pipelines.migration.model.comparable import STEP
-from pipelines.migration.model.comparison_database import append_rows, create_table, scratch_table
-from pipelines.migration.model.findings import Finding
+from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.reasons import DIFFERING
-from pipelines.migration.model.resource_types import PUBLICATIONS, WRITING_ORDER
-from pipelines.records.batches import Row
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.files import COVER
-from pipelines.records.values import RecordId, record_id
+from pipelines.records.values import RecordId
 from pipelines.report.issues import safe_text
+from pipelines.report.tables import write_line, write_lines
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+COLUMNS = ("code", "resource", "record", "in the target", "title", "field", "wanted", "found", "what is known")
 
 MOST_CHARACTERS = 300
 """Of a text in a finding."""
 
 FILES = "files"
 """The field of a finding that is about a file; of one that is about a cover, it is `COVER`."""
-
-FINDINGS = scratch_table("findings", dict.fromkeys(Finding.__struct_fields__, pa.string()) | {"lacking": pa.bool_()})
-"""The findings; SQL leaves some columns empty."""
-
-INSERT = "INSERT INTO findings (code, resource, source_id, target_id, problem, title)"
-"""How SQL adds findings on records."""
 
 
 def file_finding(
@@ -59,54 +50,37 @@ def file_finding(
 
 
 class Discrepancies:
-    """The findings so far, in the table `findings` of a database. Several threads may add."""
+    """Writes each finding into a table as it is found, so that memory does not grow with them (I11). Several threads may add."""
 
-    def __init__(self, database: DuckDBPyConnection) -> None:
-        self.database = database
-        create_table(database, FINDINGS)
-        self._writer = database.cursor()  # the other one may be reading
-        self._unwritten: list[Row] = []
+    def __init__(self, result: StepResult, table: IO[str]) -> None:
+        self._result = result
+        self._table = table
         self._lock = threading.Lock()
-
-    def add(self, findings: Iterable[Finding]) -> None:
-        """Add some."""
-        for finding in findings:
-            with self._lock:
-                self._unwritten.append(msgspec.structs.astuple(finding))
-                if len(self._unwritten) >= STEP:
-                    self._flush()
-
-    def _flush(self) -> None:
-        rows, self._unwritten = self._unwritten, []
-        append_rows(self._writer, FINDINGS, rows)
-
-    def counts(self) -> dict[tuple[str, bool], int]:
+        self._last_differing: tuple[str, RecordId | None] | None = None
+        self.counts = Counter[tuple[str, bool]]()
         """(code, whether it is about a file) → records, or files, without what the plan could not send.
 
         A record that differs in several fields counts once.
         """
-        with self._lock:
-            self._flush()
-        rows = self.database.execute(
-            "SELECT code, is_file, CASE WHEN is_file OR code <> ? THEN count(*) ELSE count(DISTINCT (resource, source_id)) END "
-            "FROM (SELECT *, coalesce(list_contains(?, field), false) AS is_file FROM findings WHERE NOT coalesce(lacking, false)) "
-            "GROUP BY code, is_file",
-            [DIFFERING, [FILES, COVER]],
-        ).fetchall()
-        return {(code, is_file): count for code, is_file, count in rows}
+        write_lines(COLUMNS, (), table)
 
-    def findings(self) -> Iterator[Finding]:
-        """Yield all, publications first, and what the plan could not send last."""
-        rows = self.database.execute(
-            "SELECT * FROM findings ORDER BY lacking NULLS FIRST, resource <> ?, list_position(?, resource), "
-            "length(source_id) NULLS LAST, source_id, field NULLS FIRST, target_id, wanted",
-            [PUBLICATIONS, list(WRITING_ORDER)],
-        )
-        while batch := rows.fetchmany(STEP):
-            for row in batch:
-                values = {
-                    name: value for name, value in zip(FINDINGS.schema.names, row, strict=True) if value is not None
-                }
-                texts = {name: safe_text(values.get(name, ""), MOST_CHARACTERS) for name in ("title", "problem")}
-                ids = {name: record_id(values.get(name)) for name in ("source_id", "target_id")}
-                yield Finding(**{**values, **texts, **ids})
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add some; the fields of a record follow each other."""
+        for finding in findings:
+            texts = {name: safe_text(getattr(finding, name), MOST_CHARACTERS) for name in ("title", "problem")}
+            with self._lock:
+                self._add(msgspec.structs.replace(finding, **texts))
+
+    def _add(self, finding: Finding) -> None:
+        self._result.add(finding)
+        ids = ("" if number is None else number for number in (finding.source_id, finding.target_id))
+        values = (finding.title, finding.field, finding.wanted, finding.found)
+        message = f"{finding.problem} {finding.suggestion}".strip()
+        write_line((finding.code, finding.resource, *ids, *values, message), self._table)
+        if finding.lacking:
+            return
+        is_file, record = finding.field in {FILES, COVER}, (finding.resource, finding.source_id)
+        if is_file or finding.code != DIFFERING or record != self._last_differing:
+            self.counts[finding.code, is_file] += 1
+        if finding.code == DIFFERING and not is_file:
+            self._last_differing = record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -22,8 +22,11 @@ from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, FILE, MISSI
 from pipelines.migration.verify.discrepancies import Discrepancies, file_finding
 from pipelines.records.batches import Row
 from pipelines.records.files import ASSET, COVER, AttachedFile
-from pipelines.records.values import RecordId
+from pipelines.records.values import RecordId, as_id
 from pipelines.service.redaction import outside_text
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 _TEXT, _NUMBER = pa.string(), pa.int64()
 PRESENT = scratch_table(
@@ -57,9 +60,8 @@ _RECORDS = """
 """
 
 
-def check_files(discrepancies: Discrepancies, resource: str) -> int:
+def check_files(database: DuckDBPyConnection, discrepancies: Discrepancies, resource: str) -> int:
     """Add the problems with files of records that are there. Returns how many files were checked. Creates the table `present`."""
-    database = discrepancies.database
     create_table(database, PRESENT)
     checked = 0
     writer = database.cursor()
@@ -73,7 +75,11 @@ def check_files(discrepancies: Discrepancies, resource: str) -> int:
             known_ids = {file.asset_id for file in before} | set(row["asset_ids"] or ())
             entries = {entry["part"]: WrittenFile(**entry) for entry in row["entries"] or ()}
             findings, pairs = compare_files(
-                planned, now, known_ids=known_ids, written=entries, record=(row["source_id"], row["target_id"])
+                planned,
+                now,
+                known_ids=known_ids,
+                written=entries,
+                record=(as_id(row["source_id"]), as_id(row["target_id"])),
             )
             discrepancies.add(findings)
             present += _present(pairs, row["source_id"], row["target_id"])

@@ -5,22 +5,23 @@ The database of the comparison has the records; the text of a value that differs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pipelines.inventory import noun
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.comparable import STEP, digest
 from pipelines.migration.model.comparison_database import in_steps
+from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.plan import SOURCE, TARGET
 from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_comparison import Located, TargetComparison
-from pipelines.migration.verify.discrepancies import INSERT, MOST_CHARACTERS, Discrepancies
+from pipelines.migration.verify.discrepancies import MOST_CHARACTERS, Discrepancies
 from pipelines.migration.verify.files import check_files
-from pipelines.records.values import id_order
+from pipelines.records.values import id_order, record_id
 from pipelines.report.rendering import NOT_SHOWN
 
 if TYPE_CHECKING:
@@ -35,10 +36,10 @@ def check_records(comparison: TargetComparison, found: Discrepancies) -> tuple[i
     for resource in comparison.plan.facts.resources:
         comparison.locate(resource)
         _find_differing(comparison, found, resource)
-        _find_others(comparison.database, resource)
+        found.add(_others(comparison.database, resource))
         records += len(comparison.database.table("checked"))
         if comparison.now[resource].type.has_files:
-            files += check_files(found, resource)
+            files += check_files(comparison.database, found, resource)
     return records, files
 
 
@@ -98,31 +99,28 @@ def _why(located: Located, name: str, now: Mapping[str, str]) -> str:
     return "changed since it was written, or by the service"
 
 
-def _find_others(database: DuckDBPyConnection, resource: str) -> None:
-    """Finds records that are there twice, two of the plan that became the same one, and those that are not in the target.
+def _others(database: DuckDBPyConnection, resource: str) -> Iterator[Finding]:
+    """Yield the records that are there twice, those of the plan that became the same one, and those that are not in the target.
 
     An unaccounted record that may be a missing one goes with it, and is no duplicate.
     """
-    database.execute(f"""
-        {INSERT}
+    rows = database.execute(f"""
         SELECT
-            '{DUPLICATED}', '{resource}', source_id, id,
+            '{DUPLICATED}', source_id, id,
             'it is unknown who created it, and it is the same as ' || target_id || ', ' || evidence, title
         FROM duplicates
-        WHERE is_there;
-
-        {INSERT}
+        WHERE is_there
+        UNION ALL
         SELECT
-            '{DUPLICATED}', '{resource}', source_id, target_id,
+            '{DUPLICATED}', source_id, target_id,
             '{noun(resource)} ' || first || ' of the source became the same record', title
         FROM (
             SELECT *, first_value(source_id) OVER (PARTITION BY target_id ORDER BY length(source_id), source_id) AS first
             FROM checked WHERE target_id IS NOT NULL
         )
-        WHERE source_id <> first;
-
-        {INSERT}
-        SELECT '{MISSING}', '{resource}', c.source_id, c.target_id, CASE
+        WHERE source_id <> first
+        UNION ALL
+        SELECT '{MISSING}', c.source_id, c.target_id, CASE
             WHEN action <> '{Action.CREATE}' THEN 'it was there when the plan was made, and is not there any more'
             WHEN c.target_id IS NOT NULL THEN 'it was created, and is not there any more'
             WHEN state IS NULL THEN 'it was not created yet'
@@ -134,4 +132,15 @@ def _find_others(database: DuckDBPyConnection, resource: str) -> None:
         LEFT JOIN (SELECT source_id, string_agg(id, ', ' ORDER BY id) AS ids FROM duplicates WHERE NOT is_there GROUP BY ALL) AS d
             ON d.source_id = c.source_id
         WHERE NOT c.is_there
+        ORDER BY 1, length(source_id), source_id, 3
     """)  # noqa: S608
+    while batch := rows.fetchmany(STEP):
+        for code, source_id, target_id, problem, title in batch:
+            yield Finding(
+                code=code,
+                resource=resource,
+                source_id=record_id(source_id),
+                target_id=record_id(target_id),
+                problem=problem,
+                title=title or "",
+            )

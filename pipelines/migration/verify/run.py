@@ -5,16 +5,15 @@ The result is stored beside the plan, under its date: a JSON document with the c
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from io import TextIOWrapper
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.findings import Finding, StepResult
+from pipelines.migration.model.findings import StepResult
 from pipelines.migration.model.plan_findings import findings_of
 from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING, UNREAD, Kind
 from pipelines.migration.model.resource_types import PUBLICATIONS
@@ -22,12 +21,12 @@ from pipelines.migration.model.target_comparison import TargetComparison
 from pipelines.migration.verify.discrepancies import Discrepancies
 from pipelines.migration.verify.records import check_records
 from pipelines.migration.verify.verdict import STEP, FileFindings, MigrationVerification
-from pipelines.report.tables import write_lines
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import replacing, storage_errors
 from pipelines.version import VERSION
 
-COLUMNS = ("code", "resource", "record", "in the target", "title", "field", "wanted", "found", "what is known")
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 def verify(
@@ -35,7 +34,7 @@ def verify(
     *,
     at: datetime,
     client: LibraryClient,
-    check_contents: Callable[[Discrepancies], int] | None = None,
+    check_contents: Callable[[DuckDBPyConnection, Discrepancies], int] | None = None,
 ) -> MigrationVerification:
     """Compare a plan with the target as it is now, and store the result beside the plan.
 
@@ -43,21 +42,22 @@ def verify(
     """
     plan = comparison.plan
     facts, name = plan.facts, plan.free_name(STEP, at)
-    discrepancies = Discrepancies(comparison.database)
-    records, files = check_records(comparison, discrepancies)
-    contents = check_contents(discrepancies) if check_contents is not None else None
-    # a file may have been attached by a person since, so those that are lacking are looked up
-    discrepancies.add(
-        msgspec.structs.replace(finding, problem=f"the plan could not send it: {finding.problem}")
-        for finding in findings_of(plan)
-        if finding.lacking and finding.kind in (Kind.RECORDS, Kind.REFERENCES)
-    )
-    counts = Counter(discrepancies.counts())
-    result = StepResult(plan=plan.name)
-    result.lacking.records = facts.unfit
-    result.lacking.unanswered = facts.unanswered_records
-    _write_table(plan.path(f"{name}.tsv"), discrepancies.findings(), result)
-    lacking, as_planned = result.lacking, not counts.total()
+    result, table, contents = StepResult(plan=plan.name), plan.path(f"{name}.tsv"), None
+    with storage_errors(table), replacing(table) as file:
+        discrepancies = Discrepancies(result, text := TextIOWrapper(file, encoding="utf-8", newline=""))
+        records, files = check_records(comparison, discrepancies)
+        if check_contents is not None:
+            contents = check_contents(comparison.database, discrepancies)
+        # a file may have been attached by a person since, so those that are lacking are looked up
+        discrepancies.add(
+            msgspec.structs.replace(finding, problem=f"the plan could not send it: {finding.problem}")
+            for finding in findings_of(plan)
+            if finding.lacking and finding.kind in (Kind.RECORDS, Kind.REFERENCES)
+        )
+        text.detach()
+    counts, lacking, as_planned = discrepancies.counts, result.lacking, not discrepancies.counts.total()
+    lacking.records += facts.unfit
+    lacking.unanswered = facts.unanswered_records
     counts[MISSING, True] += lacking.files + lacking.covers
     counts[MISSING, False] += lacking.records + lacking.unanswered
     counts[DIFFERING, False] += lacking.references
@@ -76,7 +76,7 @@ def verify(
         skipped=facts.count(Action.SKIPPED),
         target_records=comparison.now[PUBLICATIONS].side.records,
         requests=client.requests,
-        table=f"{name}.tsv",
+        table=table.name,
         findings=result.findings,
         lacking=lacking,
         as_planned=as_planned,
@@ -87,28 +87,3 @@ def verify(
 
 _OF_RECORDS = (MISSING, DIFFERING, DUPLICATED)
 """What records have, too, and not files alone."""
-
-
-def _write_table(path: Path, findings: Iterable[Finding], result: StepResult) -> None:
-    """Write one line for each finding, and add them to the result."""
-
-    def lines() -> Iterator[tuple[str | int, ...]]:
-        for finding in findings:
-            result.add(finding)
-            ids = ("" if number is None else number for number in (finding.source_id, finding.target_id))
-            message = f"{finding.problem} {finding.suggestion}".strip()
-            yield (
-                finding.code,
-                finding.resource,
-                *ids,
-                finding.title,
-                finding.field,
-                finding.wanted,
-                finding.found,
-                message,
-            )
-
-    with storage_errors(path), replacing(path) as file:
-        text = TextIOWrapper(file, encoding="utf-8", newline="")
-        write_lines(COLUMNS, lines(), text)
-        text.detach()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import duckdb
 import pytest
 
 from pipelines.migration.model.comparison_database import append_rows, create_table
+from pipelines.migration.model.findings import StepResult
 from pipelines.migration.verify.contents import Contents
-from pipelines.migration.verify.discrepancies import FINDINGS, Discrepancies
+from pipelines.migration.verify.discrepancies import Discrepancies
 from pipelines.migration.verify.files import PRESENT
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.signed_urls import MAX_USELESS
@@ -76,8 +78,7 @@ def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryCli
         *planned: tuple[str, int | None, bytes], listed: dict[str, Any] | None = None
     ) -> tuple[int, list[tuple[str, str, str | None]]]:
         with duckdb.connect() as database:
-            for table in (PRESENT, FINDINGS):
-                create_table(database, table)
+            create_table(database, PRESENT)
             rows = [
                 (1, RECORD, kind, number, "a file", hashlib.sha256(content).hexdigest(), len(content))
                 for kind, number, content in planned
@@ -89,15 +90,14 @@ def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryCli
                 [RECORD, listed or library.record()],
             )
             database.execute(f"COPY (SELECT id, payload::VARCHAR AS payload FROM raw) TO '{raw}' (FORMAT parquet)")
-            discrepancies = Discrepancies(database)
+            result = StepResult(plan="plan")
             compared = Contents(
                 client_for(library.server.url),
                 library.server.url,
                 raw,
                 on_file=lambda progress: library.progress.append((progress.records, progress.expected)),
-            ).check(discrepancies)
-            discrepancies.counts()
-            return compared, database.execute("SELECT code, field, found FROM findings ORDER BY ALL").fetchall()
+            ).check(database, Discrepancies(result, StringIO()))
+            return compared, sorted((finding.code, finding.field, finding.found) for finding in result.findings)
 
     return run
 
