@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO
 
@@ -18,7 +19,6 @@ from pipelines.errors import (
     RefusedError,
     StorageError,
     TemporaryError,
-    UnclearError,
 )
 from pipelines.inventory import record_path
 from pipelines.migration.apply.request_forms import RequestForms
@@ -73,26 +73,21 @@ class Attachments:
     ) -> None:
         """Attach the files of a row that are not done. A refused one becomes a problem of `result`.
 
-        `entries`: (kind, part) → this plan's write of the record. Raises `UnclearError` where one has to be settled, after the others.
+        Raises `UnclearError` where one has to be settled, after the others.
         """
-        unclear: UnclearError | None = None
-        for file in row.uploads:
-            kind, part = KINDS[file.kind], part_of(file)
-            try:
-                if result.may_send(self._journal, entries.get((kind, part)), part):
-                    self._attach(row, target_id, file)
-                    result.count(kind, part)
-            except FILE_ERRORS as refusal:  # one damaged content must not cost the others
-                message, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", 0) or None
-                number = self._intend(row, target_id, file)
-                result.problems.append(str(self._journal.refused(number, message, status)))
-                result.may_pass |= isinstance(refusal, UnavailableStorageError)
-            except FailedWriteError as error:
-                result.problems.append(str(error))
-            except UnclearError as error:
-                unclear = error
-        if unclear is not None:
-            raise unclear
+        sends = (
+            (KINDS[file.kind], part_of(file), partial(self._try, row, target_id, file, result)) for file in row.uploads
+        )
+        result.write_parts(self._journal, entries, sends)
+
+    def _try(self, row: PlanRow, target_id: RecordId, file: PlannedFile, result: RowResult) -> None:
+        """Attach a file. One damaged content must not cost the others."""
+        try:
+            self._attach(row, target_id, file)
+        except FILE_ERRORS as refusal:
+            message, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", 0) or None
+            result.may_pass |= isinstance(refusal, UnavailableStorageError)
+            raise self._journal.refused(self._intend(row, target_id, file), message, status) from None
 
     def settle(self, row: PlanRow, entry: JournalEntry) -> bool:
         """Enter a POST without a response as done, if it created an asset that no write accounts for; returns whether it did.

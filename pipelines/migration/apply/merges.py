@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from pipelines.errors import RefusedError, UnclearError
+from pipelines.errors import RefusedError
 from pipelines.inventory import noun
 from pipelines.migration.apply.request_forms import Operation, RequestForms
 from pipelines.migration.apply.row_result import RowResult
@@ -60,19 +61,10 @@ class Merges:
 
         Raises `UnclearError` where a response was lost, after the others: the records say before the next turn what had its effect.
         """
-        entries, unclear = self._entries(row), None
+        entries = self._journal.writes(self._plan, row.resource, row.source_id)
+        sends = ((WriteKind.MERGE, str(number), partial(self._send, row, number)) for number in row.candidates)
         with self._forms.sending(row, Operation.MERGE):
-            for number in row.candidates:
-                try:
-                    if result.may_send(self._journal, entries.get(str(number)), str(number)):
-                        self._send(row, number)
-                        result.count(WriteKind.MERGE, str(number))
-                except FailedWriteError as error:
-                    result.problems.append(str(error))
-                except UnclearError as error:
-                    unclear = error
-        if unclear is not None:
-            raise unclear
+            result.write_parts(self._journal, entries, sends)
 
     def settle(self, row: PlanRow, entry: JournalEntry) -> bool:
         """Enter a merge without a response as done, if it had its effect; returns whether it had."""
@@ -123,17 +115,11 @@ class Merges:
         compared = resource_type.compared_record(record)
         held = {name: digest(compared.get(name)) for name in row.expected if resource_type.has(record, name)}
         self._journal.done(number, target_id=row.existing_target_id, held=held)
-        for entry in self._done_merges(row):
-            if entry.number > number:  # an earlier merge, of which the journal would take the fields for the newest
+        for entry in self._journal.writes(self._plan, row.resource, row.source_id).values():
+            if (
+                is_done(entry) and entry.number > number
+            ):  # an earlier merge, whose fields the journal would take for the newest
                 self._journal.done(entry.number, target_id=row.existing_target_id, held=held)
-
-    def _done_merges(self, row: PlanRow) -> list[JournalEntry]:
-        return [entry for entry in self._entries(row).values() if is_done(entry)]
-
-    def _entries(self, row: PlanRow) -> dict[str, JournalEntry]:
-        """Id of a record that goes → its merge by this plan."""
-        writes = self._journal.writes(self._plan, row.resource, row.source_id)
-        return {part: entry for (kind, part), entry in writes.items() if kind == WriteKind.MERGE}
 
     def _remaining(self, row: PlanRow, number: RecordId) -> Mapping[str, Any] | None:
         """The remaining record as it is now; None unless the other one is gone."""

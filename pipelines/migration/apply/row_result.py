@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from pipelines.errors import UnclearError
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.file_comparison import part_of
 from pipelines.migration.model.journal import Journal
@@ -96,6 +98,29 @@ class RowResult:
             )
         self.sends[part] += 1
         return True
+
+    def write_parts(
+        self,
+        journal: Journal,
+        entries: Mapping[tuple[str, str], JournalEntry],
+        parts: Iterable[tuple[WriteKind, str, Callable[[], None]]],
+    ) -> None:
+        """Send each part that is to be sent: its kind, its name, and what sends it. Refusals become problems.
+
+        `entries`: (kind, part) → this plan's write of the record. Raises `UnclearError` where one has to be settled, after the others.
+        """
+        unclear: UnclearError | None = None
+        for kind, part, send in parts:
+            try:
+                if self.may_send(journal, entries.get((kind, part)), part):
+                    send()
+                    self.count(kind, part)
+            except FailedWriteError as error:
+                self.problems.append(str(error))
+            except UnclearError as error:
+                unclear = error
+        if unclear is not None:
+            raise unclear
 
     def count(self, kind: WriteKind, part: str = "") -> None:
         """Count a write that this run sent, once it is done."""
