@@ -6,28 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from sandbox.endpoints import Call
-from sandbox.errors import unprocessable
 from sandbox.state.blobs import StoredFile
 from sandbox.state.records import Document
 
 
 def stored_file(upload: Mapping[str, Any], call: Call) -> StoredFile:
     """Returns the file of ``{id, storage: cache, metadata}``, or raises the storage not-found error."""
-    metadata, empty_names = dict(upload.get("metadata") or {}), call.settings.variations.empty_names
-    if metadata.get("filename") == "" and empty_names != "kept":
-        if empty_names == "refused":
-            raise unprocessable("file.metadata.filename: must not be empty")
-        del metadata["filename"]
-    return call.tenant.storage.promote(upload["id"], metadata)
+    return call.tenant.storage.promote(upload["id"], dict(upload.get("metadata") or {}))
 
 
 def attached_file(entry: Mapping[str, Any], call: Call) -> Document:
     """Returns a new asset; name and type default to those of its file."""
     file = stored_file(entry["file"], call)
-    name = entry.get("name", file["filename"])
-    if name == "" and call.settings.variations.empty_names != "kept":
-        name = file["filename"]
-    return {"name": name, "content_type": entry.get("content_type", file["mime_type"]), "file": file}
+    return {
+        "name": entry.get("name", file["filename"]),
+        "content_type": entry.get("content_type", file["mime_type"]),
+        "file": file,
+    }
 
 
 def cover_record(file: StoredFile, call: Call) -> Document:

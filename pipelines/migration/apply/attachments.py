@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from http import HTTPStatus
 from typing import Any, BinaryIO
-
-import msgspec
 
 from pipelines.errors import (
     ProtocolError,
@@ -33,7 +30,7 @@ from pipelines.migration.model.journal_entries import (
 )
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import OCTETS
-from pipelines.records.files import COVER, AttachedFile, attached_files
+from pipelines.records.files import COVER, attached_files
 from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import StorageRefusalError, UnavailableStorageError, Uploads
@@ -111,7 +108,7 @@ class Attachments:
         """Upload a file; the library does not have it yet. Returns its `{id, storage: cache, metadata}` (service.md#upload)."""
         sha256, size = file.content
         try:
-            uploaded = self._uploads.upload(
+            return self._uploads.upload(
                 lambda: self._open_blob(sha256),
                 presign=self._forms.presign(file.kind),
                 filename=file.filename or file.name or UNNAMED,
@@ -123,9 +120,6 @@ class Attachments:
             raise
         except RefusedError as refusal:
             raise RefusedError(self._forms.unsigned(file.kind, refusal), status=refusal.status) from None
-        if file.filename == "":  # the form needs some name, the library does not
-            uploaded["metadata"]["filename"] = ""
-        return uploaded
 
     def upload_cover(self, row: PlanRow) -> dict[str, Any] | None:
         """Upload the cover that is sent with a new record, which saves a request. Where that fails, it follows alone."""
@@ -149,7 +143,7 @@ class Attachments:
 
     def _attach(self, row: PlanRow, target_id: RecordId, file: PlannedFile) -> None:
         """Upload a file and send the request that makes it part of its record; a lost upload is sent anew."""
-        uploaded, sent, uploads = self.upload(file), file, 1
+        uploaded, uploads = self.upload(file), 1
         while True:
             number = self._intend(row, target_id, file)
             try:
@@ -161,17 +155,14 @@ class Attachments:
                     else:
                         body = {
                             "publication_id": target_id,
-                            "content_type": sent.content_type or OCTETS,
+                            "content_type": file.content_type or OCTETS,
                             "file": uploaded,
                         }
-                        body |= {} if sent.name is None else {"name": sent.name}
+                        body |= {"name": file.name} if file.name else {}
                         asset = self._client.create("assets", body, fields=body, on_leave=leave)
                         asset_id = int(asset["id"])
-                        changes = self._changes(row, target_id, file, asset) or _changes(file, sent)
+                        changes = self._changes(row, target_id, file, asset)
             except RefusedError as refusal:
-                if refusal.status == HTTPStatus.UNPROCESSABLE_ENTITY and "" in (sent.name, sent.filename):
-                    sent, uploaded = _with_names(sent, uploaded)  # it takes no empty name; the change is in the journal
-                    continue
                 if not is_upload_lost(refusal) or uploads == UPLOADS:
                     raise
                 uploaded, uploads = self.upload(file), uploads + 1
@@ -202,21 +193,10 @@ def shows_files(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("assets"), list)
 
 
-def _with_names(file: PlannedFile, uploaded: dict[str, Any]) -> tuple[PlannedFile, dict[str, Any]]:
-    """A file and its upload with a name in the place of each empty one."""
-    name, filename = (None if text is None else text or UNNAMED for text in (file.name, file.filename))
-    metadata = {**uploaded["metadata"], "filename": uploaded["metadata"]["filename"] or UNNAMED}
-    return msgspec.structs.replace(file, name=name, filename=filename), {**uploaded, "metadata": metadata}
-
-
 def changes_in(file: PlannedFile, record: Mapping[str, Any]) -> str | None:
     """What the service changed about a file, by a response with this file alone."""
     attached = next((candidate for candidate in attached_files(record) if candidate.kind == file.kind), None)
-    return None if attached is None else _changes(file, attached)
-
-
-def _changes(file: PlannedFile, attached: AttachedFile | PlannedFile) -> str | None:
-    parts = differing_parts(file, attached)
+    parts = differing_parts(file, attached) if attached is not None else ""
     return f"{describe_file(file)}: in the target it has another {parts}." if parts else None
 
 

@@ -78,7 +78,7 @@ def is_like(file: PlannedFile, attached: AttachedFile, *, strictly: bool = False
     return not file.name or attached.name == file.name
 
 
-def differing_parts(file: PlannedFile, attached: AttachedFile | PlannedFile) -> str:
+def differing_parts(file: PlannedFile, attached: AttachedFile) -> str:
     """What differs between a planned file and the target's, as far as the service shows it: `size and name`; empty where nothing does."""
     pairs = (
         ("size", file.size, attached.size),

@@ -56,15 +56,15 @@ def _is_other(file: PlannedFile, cover: AttachedFile) -> bool:
 
 
 def _planned_file(described: AttachedFile, content: dict[str, Any]) -> PlannedFile:
-    """A file that the target does not have."""
+    """A file that the target does not have. An empty name is none: services refuse it, or name the file themselves."""
     file = PlannedFile(
         kind=described.kind,
         position=described.position,
         action=FileAction.UPLOAD,
         asset_id=described.asset_id,
-        name=described.name,
+        name=described.name or None,
         content_type=described.content_type or described.mime_type or OCTETS,
-        filename=described.filename,
+        filename=described.filename or None,
         size=content.get("bytes"),
         sha256=content.get("sha256"),
     )

@@ -372,21 +372,6 @@ def test_a_lost_upload_is_uploaded_anew_a_few_times(home: Home, library: SmallLi
     assert len(library.sent("POST assets")) == 2 + UPLOADS
 
 
-def test_an_empty_file_name_is_sent_as_it_is_and_replaced_where_it_is_refused(
-    home: Home, library: SmallLibrary
-) -> None:
-    nameless = file(1, name="", filename="")
-    assert home.apply([new(files=[nameless])]).complete
-    [body] = library.sent("POST assets")
-    assert (body["name"], body["file"]["metadata"]["filename"]) == ("", "")
-    assert home.entries()[A_FILE, 1].message is None
-    library.order("POST assets", refusal(422, "Invalid", "name is empty"))
-    assert home.apply([new(2, {"title": "Another"}, files=[nameless])]).failed == 0
-    body = library.sent("POST assets")[-1]
-    assert (body["name"], body["file"]["metadata"]["filename"]) == ("file", "file")
-    assert "another file name and name" in (home.entries(2)[A_FILE, 1].message or "")
-
-
 def test_a_record_that_is_refused_with_its_cover_is_sent_without_it(home: Home, library: SmallLibrary) -> None:
     """The cover follows alone."""
     library.order("POST publications", refusal(422, "Invalid", "cover is not allowed"))
