@@ -122,15 +122,6 @@ def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey 
             f"The date of {counted(partial, 'publication')} is only a year or a month. It is sent as its first day, such as 2021-01-01 for "
             "2021 (--first-days), unless the target has a day of that year or month already. issues.tsv has each."
         )
-    if linked := sum(total.work["links"] for total in totals.values()):
-        notes.append(
-            "References to records that are created later are set at the end of the apply, by one more request for each of "
-            f"{counted(linked, 'record')}."
-        )
-    if merged := sum(total.work["merge"] for total in totals.values()):
-        notes.append(
-            f"This plan merges {counted(merged, 'record')} of the target into others of the same name, as decided. No undo can split them."
-        )
     missing = totals["locations"].actions[Action.QUARANTINED] if "locations" in totals else 0
     if missing:
         notes.append(

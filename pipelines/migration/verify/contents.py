@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from pipelines.backup.read import Progress
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
-from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.reasons import DIFFERING, UNREAD
 from pipelines.migration.verify.discrepancies import Discrepancies, file_finding
 from pipelines.records.files import COVER, FileReference, file_references, is_whole, resolved
@@ -98,12 +97,13 @@ class Contents:
     def _check(self, discrepancies: Discrepancies, total: int, file: _PresentFile) -> None:
         result = self._fetch(file)
         is_received = isinstance(result, Received)
+        finding = partial(file_finding, (as_id(file.source_id), as_id(file.target_id)))
         if isinstance(result, Failed):
-            discrepancies.add([_finding(UNREAD, file, "", result.problem)])
+            discrepancies.add([finding(UNREAD, file.kind, (file.description, ""), result.problem)])
         elif result.sha256 != file.sha256:
             received = f"{result.size:,} bytes with the SHA-256 {result.sha256}"
             why = f"its bytes differ; their SHA-256 should be {file.sha256}"
-            discrepancies.add([_finding(DIFFERING, file, received, why)])
+            discrepancies.add([finding(DIFFERING, file.kind, (file.description, received), why)])
         with self._lock:
             self._done += 1
             self._compared += is_received
@@ -130,9 +130,3 @@ class Contents:
     def _download(self, reference: FileReference, address: str) -> Received | Failed:
         result = self._downloads.fetch(address, cast("BinaryIO", _NullFile()), size=reference.size)
         return result if isinstance(result, Received | Failed) else Failed("the storage sent nothing")
-
-
-def _finding(code: str, file: _PresentFile, received: str, problem: str) -> Finding:
-    return file_finding(
-        code, (as_id(file.source_id), as_id(file.target_id)), file.kind, (file.description, received), problem
-    )

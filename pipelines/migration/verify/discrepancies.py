@@ -27,8 +27,8 @@ FILES = "files"
 
 
 def file_finding(
-    code: str,
     record: tuple[RecordId, RecordId],
+    code: str,
     kind: str,
     texts: tuple[str, str],
     problem: str,

@@ -25,7 +25,7 @@ from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.residue import record_json
 from pipelines.records.tables.registry import raw_table
 from pipelines.records.values import decode_record
-from pipelines.store.durable import sha256_of, storage_errors, sync_file, sync_folder
+from pipelines.store.durable import sha256_of, storage_errors, sync_file, sync_folder, temporary_folder
 from pipelines.store.parquet import row_batches, table_writer
 from pipelines.version import VERSION
 
@@ -135,14 +135,11 @@ def _unfinished_bag(folder: Path) -> Iterator[Path]:
     growing = folder.with_name(f".{folder.name}.growing")
     with storage_errors(folder):
         check_free(folder)
-        shutil.rmtree(growing, ignore_errors=True)
-        (growing / "data").mkdir(parents=True)
-        try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with temporary_folder(growing):
+            (growing / "data").mkdir()
             yield growing
             for path in growing.rglob("*"):
                 sync_folder(path) if path.is_dir() else sync_file(path)
             growing.replace(folder)
-        except BaseException:
-            shutil.rmtree(growing, ignore_errors=True)
-            raise
         sync_folder(folder.parent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -101,7 +101,7 @@ def compare_files(
     `written`: part → its journal entry. A file that people replaced by one with the same name and size counts as there. An additional file
     that is like a planned one is a duplicate.
     """
-    finding, entries = partial(_finding, record), [written.get(part_of(file)) for file in planned]
+    finding, entries = partial(file_finding, record), [written.get(part_of(file)) for file in planned]
     ids = {
         part_of(file): entry.asset_id if entry is not None and entry.state == WriteState.DONE else file.target_asset_id
         for file, entry in zip(planned, entries, strict=True)
@@ -114,19 +114,19 @@ def compare_files(
         elif match.kind == COVER or file.action != FileAction.MISSING or match.asset_id not in known_ids:
             present.append((file, match))
             if (file.action == FileAction.UPLOAD or file.kept) and (why := _difference(file, match, entry)):
-                findings.append(finding(DIFFERING, file, why, match))
+                findings.append(finding(DIFFERING, file.kind, (_describe(file), _describe(match)), why))
     for asset in unknown:
         if original := next((file for file in planned if file.kind == ASSET and is_like(file, asset)), None):
             why = f"it is unknown who attached {asset.asset_id}, which is like it"
-            findings.append(finding(DUPLICATED, original, why, asset))
+            findings.append(finding(DUPLICATED, original.kind, (_describe(original), _describe(asset)), why))
     return findings, present
 
 
 def _missing(finding: Callable[..., Finding], file: PlannedFile, entry: WrittenFile | None) -> Finding:
     if file.action == FileAction.MISSING:
         why = f"the plan could not send it: {file.problem or 'it was not fetched'}"
-        return finding(FILE, file, why, lacking=True)
-    return finding(MISSING, file, _why_missing(file, entry))
+        return finding(FILE, file.kind, (_describe(file), ""), why, lacking=True)
+    return finding(MISSING, file.kind, (_describe(file), ""), _why_missing(file, entry))
 
 
 def _why_missing(file: PlannedFile, entry: WrittenFile | None) -> str:
@@ -158,20 +158,6 @@ def _difference(file: PlannedFile, match: AttachedFile, entry: WrittenFile | Non
     return f"another {different}: {when}"
 
 
-def _finding(
-    record: tuple[RecordId, RecordId],
-    code: str,
-    file: PlannedFile,
-    why: str,
-    match: AttachedFile | None = None,
-    *,
-    lacking: bool = False,
-) -> Finding:
-    """A finding on a file. `match`: the file that is there instead, or in addition."""
-    shown = "" if match is None else name_and_size(match.filename or match.name, match.size)
-    return file_finding(code, record, file.kind, (_describe(file), shown), why, lacking=lacking)
-
-
 def _present(
     pairs: Iterable[tuple[PlannedFile, AttachedFile]], source_id: RecordId, target_id: RecordId
 ) -> Iterator[Row]:
@@ -181,11 +167,8 @@ def _present(
             yield source_id, target_id, file.kind, match.asset_id, _describe(file), file.sha256, file.size
 
 
-def _describe(file: PlannedFile) -> str:
-    return name_and_size(file.filename or file.name, file.size)
-
-
-def name_and_size(name: Any, size: int | None) -> str:
+def _describe(file: PlannedFile | AttachedFile) -> str:
     """A file's name and size, for people."""
+    name = file.filename or file.name
     text = outside_text(name, 120) if name else "(without a name)"
-    return text if size is None else f"{text} ({counted(size, 'byte')})"
+    return text if file.size is None else f"{text} ({counted(file.size, 'byte')})"
