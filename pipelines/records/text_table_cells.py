@@ -31,7 +31,8 @@ def safe_cell(text: str) -> str:
     """`text` on one line, safe from being read as a formula, cut, or continued in other rows. Plain text and numbers stay unchanged."""
     if _NUMBER.fullmatch(text):
         return shortened(text)
-    safe = _FORMULA.sub(r"\1'", _BREAKS.sub(" ", text).translate(_PICTURES))
+    plain = text if text.isprintable() else _BREAKS.sub(" ", text).translate(_PICTURES)
+    safe = _FORMULA.sub(r"\1'", plain)
     return shortened(safe, len(text))
 
 

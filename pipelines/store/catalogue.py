@@ -317,9 +317,9 @@ def _views(
             table = description.impersonal if keys is None else description
             newest, history = table_views(table)
             yield from _view(newest, rows(newest, table, newest_with_table(table, complete)))
-            yield from _view(history, rows(history, table, complete))
+            yield from _view(history, rows(history, table, complete), describes_columns=False)
         records = first.impersonal if keys is None else first
-        yield from _view(deleted_view(records), deleted_rows(records, resource))
+        yield from _view(deleted_view(records), deleted_rows(records, resource), describes_columns=False)
 
 
 def observed_table(table: Table, resource: str, snapshots: Iterable[Snapshot]) -> Table:
@@ -390,8 +390,11 @@ def newest_snapshots(complete: Sequence[Snapshot]) -> list[Snapshot]:
     return sorted(newest.values(), key=lambda snapshot: snapshot.manifest.snapshot, reverse=True)
 
 
-def _view(table: Table, source: str) -> list[str]:
-    """The statements of a view with the columns and types of `table`. Columns that an old snapshot lacks are null."""
+def _view(table: Table, source: str, *, describes_columns: bool = True) -> list[str]:
+    """The statements of a view with the columns and types of `table`. Columns that an old snapshot lacks are null.
+
+    `describes_columns`: with a comment on each. History and deletions have the columns of the table, and each comment takes DuckDB time.
+    """
     names = ", ".join(quoted(column.name) for column in table.columns)
     nothing = ", ".join(f"NULL::{SQL_TYPES[column.type]} AS {quoted(column.name)}" for column in table.columns)
     rows = f"SELECT {nothing} WHERE false" + (f" UNION ALL BY NAME {source}" if source else "")
@@ -399,7 +402,10 @@ def _view(table: Table, source: str) -> list[str]:
     return [
         f"CREATE VIEW {view} AS SELECT {names} FROM ({rows})",  # noqa: S608  names of our descriptions, quoted; a view binds nothing
         f"COMMENT ON VIEW {view} IS {literal(table.comment)}",
-        *(f"COMMENT ON COLUMN {view}.{quoted(column.name)} IS {literal(column.comment)}" for column in table.columns),
+        *(
+            f"COMMENT ON COLUMN {view}.{quoted(column.name)} IS {literal(column.comment)}"
+            for column in (table.columns if describes_columns else ())
+        ),
     ]
 
 

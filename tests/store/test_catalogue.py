@@ -118,6 +118,16 @@ class TestViews:
         ((comment,),) = query(two_tenants, "SELECT comment FROM duckdb_views() WHERE view_name = 'hard_copies'")
         assert comment.endswith(" tables_read says which did not read it.")
 
+    def test_the_columns_of_each_table_are_described(self, two_tenants: DataFolder) -> None:
+        """As in the description of the table; the views of its past have the same columns, and no comments of their own on them."""
+        rows = query(
+            two_tenants, "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE comment IS NOT NULL"
+        )
+        described = {(table, column): comment for table, column, comment in rows}
+        for table in TABLES.values():
+            assert all(described[table.name, column.name] == column.comment for column in table.impersonal.columns)
+        assert not [table for table, _column in described if table.endswith(("_history", "_deleted"))]
+
 
 @pytest.mark.long
 class TestTimesPast:

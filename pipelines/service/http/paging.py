@@ -82,7 +82,7 @@ def _address(page: httpx.URL, link: str) -> httpx.URL:
     Without our size, the number would mean another page.
     """
     try:
-        url = url_of(_at_home(page.join(link).copy_with(fragment=None), page))
+        url = url_of(_at_home(page.join(link.partition("#")[0]), page))
     except (httpx.InvalidURL, ValueError):
         raise PageAddressError(
             f"GET {outside_text(page)} named a page whose address cannot be understood: {outside_text(link)}. Reading stopped."
