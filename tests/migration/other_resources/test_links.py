@@ -33,6 +33,7 @@ from tests.sandbox.process import SandboxProcess
 
 ID_OR_NULL = {"type": ["integer", "null"]}
 IDS = {"type": "array", "items": {"type": "integer"}}
+BY_KIND = {"type": "object", "properties": {"item_type": {"type": "string"}, "item_id": {"type": "integer"}}}
 SHAPES: dict[str, Any] = {
     "resources": {
         "collections": {
@@ -43,6 +44,9 @@ SHAPES: dict[str, Any] = {
                 "parent_id": {"schema": ID_OR_NULL, "seed": [None]},
                 "child_ids": {"schema": IDS, "seed": [[]]},
                 "open_task_id": {"schema": ID_OR_NULL, "seed": [None]},
+                "subject_type": {"schema": {"type": ["string", "null"]}, "seed": [None]},
+                "subject_id": {"schema": ID_OR_NULL, "seed": [None]},
+                "about": {"schema": {"type": "array", "items": BY_KIND}, "seed": [[]]},
             }
         },
         "tasks": {
@@ -120,11 +124,16 @@ def make_hierarchy(library: LibraryPair, verb: str) -> None:
     made = [library.call("POST", "collections", record) for record in records]
     before, after, itself, one, other = (record["id"] for record in made)
     [task, *_] = records_of(library, "tasks")
+    about = [("Task", task), ("Collection", after)]
     wholes = {one["id"]: record for one, record in zip(made, records, strict=True)}
     for number, change in {
-        after: {"parent_id": before},
-        before: {"child_ids": [after, other], "open_task_id": task},
-        itself: {"parent_id": itself},
+        after: {"parent_id": before, "subject_type": "Collection", "subject_id": before},
+        before: {
+            "child_ids": [after, other],
+            "open_task_id": task,
+            "about": [{"item_type": kind, "item_id": number} for kind, number in about],
+        },
+        itself: {"parent_id": itself, "subject_type": "Task", "subject_id": task},
         one: {"parent_id": other},
         other: {"parent_id": one},
     }.items():
@@ -137,6 +146,7 @@ def meaning(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str,
     names = {number: record["name"] for number, record in collections.items()}
     publications = {number: one["title"] for number, one in records_of(pair, "publications", tenant).items()}
     tasks = {number: record["title"] for number, record in records_of(pair, "tasks", tenant).items()}
+    by_kind = {"Collection": names, "Task": tasks}
     return {
         record["name"]: {
             "description": record["description"],
@@ -144,6 +154,8 @@ def meaning(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str,
             "parent": record["parent_id"] and names[record["parent_id"]],
             "children": sorted(names[number] for number in record["child_ids"] or ()),
             "task": record["open_task_id"] and tasks[record["open_task_id"]],
+            "subject": record["subject_type"] and by_kind[record["subject_type"]][record["subject_id"]],
+            "about": [by_kind[entry["item_type"]][entry["item_id"]] for entry in record["about"] or ()],
         }
         for record in collections.values()
     }
@@ -177,10 +189,12 @@ def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back
     """
     before = meaning(pair)
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
-    assert {"parent_id", "child_ids", "open_task_id"} <= plan.types["collections"].references.keys()
+    assert {"parent_id", "child_ids", "open_task_id", "subject_id", "about"} <= plan.types[
+        "collections"
+    ].references.keys()
     assert links_of(plan) == {
-        BEFORE: {"child_ids", "open_task_id"},
-        ITSELF: {"parent_id"},
+        BEFORE: {"child_ids", "open_task_id", "about"},
+        ITSELF: {"parent_id", "subject_id"},
         ONE: {"parent_id"},
     }
     applied = pair.apply(plan)
