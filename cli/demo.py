@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from cli.backup import backup_tenant
 from cli.command_lines import command_line, remember_config
 from cli.migrate import apply_plan, make_plan, verify_plan
 from cli.output import Answer, print_answer, say
-from cli.query import rows_lines, run_sql
+from cli.query import query
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import example
 from pipelines.file_access import restrict_new_files
@@ -23,8 +23,6 @@ from pipelines.service.sandbox_process import CLIENT_ID, sandbox_process, store_
 from pipelines.settings.config_file import CONFIG_FILE, load_settings
 from pipelines.settings.settings import Settings
 from pipelines.settings.storage import usable_folder
-from pipelines.store.catalogue import open_catalogue
-from pipelines.store.stores import open_data
 
 REQUESTS_PER_MINUTE = 20_000
 """The limit of the demonstration, on both sides. At the service's 60 a minute, 5,445 records would take two hours."""
@@ -92,7 +90,11 @@ def run(*, folder: Path, backup_only: bool, json: bool) -> Answer:
         settings = load_settings(config)
         store_sign_in(settings, TARGET, ready, TARGET)
         backup = demonstration.step(("backup", TENANT), partial(backup_tenant, settings, TENANT))
-        document = {**backup, "config": str(config.absolute()), "answers": demonstration.ask(settings)}
+        document = {**backup, "config": str(config.absolute())}
+        for name in QUESTIONS:
+            demonstration.show("", Text(example(name).question, "italic"))
+            question = partial(query, example=name, limit=MOST_PRINTED, config=str(config))
+            demonstration.step(("query", "--example", name, "--limit", str(MOST_PRINTED)), question)
         if not backup_only:
             document["migration"] = demonstration.migrate(settings)
     return Answer(document, _next_steps(config), demonstration.status)
@@ -115,25 +117,11 @@ class _Demonstration:
 
     def step(self, words: Sequence[str], command: Callable[[], Answer]) -> Mapping[str, Any]:
         """Run a command. Returns its document."""
-        self._print_command(words)
+        self.show("", Text.assemble(("$ ", "green"), (command_line(*words), "bold")))
         answer = command()
-        self._print(answer.lines)
+        self.show(*answer.lines)
         self.status = self.status or answer.status
         return answer.document or {}
-
-    def ask(self, settings: Settings) -> dict[str, list[dict[str, object]]]:
-        """Run the queries. Returns name → rows."""
-        answers = {}
-        with open_catalogue(open_data(settings)) as database:
-            for name in QUESTIONS:
-                query = example(name)
-                columns, rows = run_sql(database, query.sql)
-                answers[name] = [dict(zip(columns, row, strict=True)) for row in rows]
-                self._print_command(("query", "--example", name))
-                self._print(
-                    [Text(query.question, "italic"), *rows_lines(columns, rows, MOST_PRINTED, "the command shows all")]
-                )
-        return answers
 
     def migrate(self, settings: Settings) -> dict[str, Mapping[str, Any]]:
         """Plan, apply, verify; a second plan has nothing left to write. Returns the document of each step."""
@@ -149,10 +137,8 @@ class _Demonstration:
             self.status = self.status or ExitStatus.DIFFERENCES
         return steps
 
-    def _print_command(self, words: Sequence[str]) -> None:
-        self._print(["", Text.assemble(("$ ", "green"), (command_line(*words), "bold"))])
-
-    def _print(self, lines: Iterable[RenderableType]) -> None:
+    def show(self, *lines: RenderableType) -> None:
+        """Print lines, unless the answer is a document."""
         if not self._as_json:
             print_answer(Answer(None, lines), as_json=False)
 

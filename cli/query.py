@@ -32,16 +32,16 @@ ENDINGS = (".csv", ".parquet", ".xlsx")
 
 def query(
     *,
-    sql: str | None,
-    file: Path | None,
-    example: str | None,
-    list_examples: bool,
+    sql: str | None = None,
+    file: Path | None = None,
+    example: str | None = None,
+    list_examples: bool = False,
     limit: int,
-    csv: bool,
-    to: Path | None,
-    personal: bool,
+    csv: bool = False,
+    to: Path | None = None,
+    personal: bool = False,
     config: str | None,
-    json: bool,
+    json: bool = False,
 ) -> Answer:
     """Run one query, read-only, or list the examples. An error in the query is exit 2.
 
@@ -83,7 +83,7 @@ def query(
             write_csv(write, columns, batches)
             return Answer(None)
         rows = [*islice(chain.from_iterable(batches), limit + 1 if limit else None)]
-    return Answer(None, rows_lines(columns, rows, limit, "--limit 0 shows all"))
+    return Answer(None, _lines(columns, rows, limit))
 
 
 def _chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
@@ -139,12 +139,6 @@ def ask(
     return columns, batches()
 
 
-def run_sql(database: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Column names and all rows of a query with a small result."""
-    columns, batches = ask(database, sql)
-    return columns, [row for rows in batches for row in rows]
-
-
 _NOT_READ = """
     SELECT tenant FROM tables_read
     WHERE table_name = ? AND NOT read
@@ -177,14 +171,12 @@ def _query_errors(data: DataFolder | None = None) -> Iterator[None]:
         ) from None
 
 
-def rows_lines(
-    columns: list[str], rows: Sequence[tuple[object, ...]], limit: int, remedy: str
-) -> Iterator[RenderableType]:
-    """`limit` rows as a table; 0 for all. If there are more, the last line says so, with the `remedy`."""
+def _lines(columns: list[str], rows: Sequence[tuple[object, ...]], limit: int) -> Iterator[RenderableType]:
+    """`limit` rows as a table; 0 for all. If there are more, the last line says so."""
     first = rows[:limit] if limit else rows
     numeric = [name for index, name in enumerate(columns) if first and all(_is_number(row[index]) for row in first)]
     yield ReadableTable(columns, first, right=numeric)
-    more = f"; there are more ({remedy})" if len(rows) > len(first) else ""
+    more = "; there are more (--limit 0 shows all)" if len(rows) > len(first) else ""
     yield f"{counted(len(first), 'row')}{more}"
 
 

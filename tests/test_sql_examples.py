@@ -15,7 +15,7 @@ import psycopg
 import pyarrow.parquet as pq
 import pytest
 
-from cli.query import run_sql
+from cli.query import ask
 from pipelines.analysis import library
 from pipelines.backup.database import stage_again
 from pipelines.examples import all_examples
@@ -198,7 +198,12 @@ def duckdb_says(config: Path) -> Ask:
     """The result of the catalogue."""
     tables = library(config)
     sql = {one.name: one.sql for one in EXAMPLES}
-    return lambda name: run_sql(tables.connection, sql[name])
+
+    def answer(name: str) -> tuple[list[str], list[tuple[object, ...]]]:
+        columns, batches = ask(tables.connection, sql[name])
+        return columns, [row for rows in batches for row in rows]
+
+    return answer
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,6 @@ from tests.cli.modes import modes, open_to_others
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1000)]
 
 RECORDS = 5445
-ANSWERS = {"collection_by_decade", "gaps_by_kind", "possible_duplicates"}
 
 
 @pytest.fixture(scope="module")
@@ -107,12 +106,10 @@ def test_its_folder_can_be_explored_as_it_says(first: Outcome, folder: Path) -> 
 
 
 def test_a_second_demonstration_adds_a_snapshot(first: Outcome, folder: Path) -> None:
-    """With --json: one document with the backup, the path of the configuration, and the results of the queries."""
+    """With --json: one document with the backup and the path of the configuration."""
     document = run("demo", "--backup-only", "--json", folder=folder).document
     assert (document["complete"], document["counts"]) == (True, {"publications": RECORDS})
     assert document["config"] == str(folder / "bookferry-demo" / "bookferry.toml")
-    assert set(document["answers"]) == ANSWERS
-    assert all(document["answers"].values())
     listed = run("snapshots", "list", "--config", document["config"], "--json", folder=folder).document["snapshots"]
     assert [one["complete"] for one in listed] == [True, True]
 
