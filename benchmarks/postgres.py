@@ -1,6 +1,6 @@
-"""How fast a snapshot is loaded into Postgres, compared with other tools, on one server in one run.
+"""How fast a snapshot is loaded into Postgres, compared with pandas, on one server in one run.
 
-`bookferry` is the first load: rows, keys, indexes, statistics. dlt and pandas load the same rows and then make the same keys and indexes
+`bookferry` is the first load: rows, keys, indexes, statistics. pandas loads the same rows and then makes the same keys and indexes
 (`peers/postgres_loads.py`). `nightly` is the load of the next night of `libraries.py` into the same tables. Each load is a process of its
 own, and memory is that of the process alone.
 """

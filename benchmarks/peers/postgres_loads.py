@@ -7,17 +7,13 @@ statements, one after another.
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import sqlalchemy as sa
 
 from pipelines.records.tables.description import Table
@@ -31,9 +27,6 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 SCHEMA = "peer"
 CHUNK = 10_000
 """Rows that pandas sends at once; `method="multi"` is slower."""
-
-ROWS_A_FILE = 250_000
-"""Rows in a file of dlt, so that large tables are loaded by several workers at once, as its documentation advises."""
 
 TABLES = STAGED["publications"]
 
@@ -73,45 +66,6 @@ def by_pandas(address: str, _data: DataFolder, snapshot: Snapshot, publications:
     return _keyed(begun, address, {name: len(frame) for name, frame in frames.items()})
 
 
-def by_dlt(address: str, _data: DataFolder, snapshot: Snapshot, _pandas: int) -> Load:
-    """A load by dlt from Arrow batches, which it does not take apart, with Parquet files that several workers load by ADBC."""
-    os.environ |= {
-        "RUNTIME__DLTHUB_TELEMETRY": "false",
-        "RUNTIME__LOG_LEVEL": "ERROR",
-        "DATA_WRITER__FILE_MAX_ITEMS": str(ROWS_A_FILE),
-        "NORMALIZE__WORKERS": "2",
-    }
-    import dlt  # noqa: PLC0415  it takes a second
-
-    def resource_of(table: Table) -> Any:
-        def batches() -> Iterator[pa.Table]:
-            with pq.ParquetFile(_file(snapshot, table)) as file:
-                for batch in file.iter_batches(10_000, columns=table.schema.names):
-                    yield pa.Table.from_batches([batch]).replace_schema_metadata()
-
-        hints: Any = {column.name: {"data_type": "json"} for column in table.columns if column.json}
-        return dlt.resource(batches, name=table.name, columns=hints, parallelized=True)
-
-    with tempfile.TemporaryDirectory() as work:
-        begun = time.perf_counter()
-        pipeline = dlt.pipeline(
-            "bench",
-            pipelines_dir=work,
-            destination=dlt.destinations.postgres(_complete_address(address), create_indexes=False),
-            dataset_name=SCHEMA,
-        )
-        done = pipeline.run([resource_of(table) for table in TABLES], loader_file_format="parquet")
-        done.raise_on_failed_jobs()
-        counts = pipeline.last_trace.last_normalize_info.row_counts
-        return _keyed(begun, address, {table.name: counts[table.name] for table in TABLES})
-
-
-def _complete_address(address: str) -> str:
-    """The address with a host and a password, which dlt requires. libpq prefers the host in the query."""
-    url = sa.make_url(address)
-    return url.set(host=url.host or "localhost", password=url.password or "none").render_as_string(hide_password=False)
-
-
 def _keyed(begun: float, address: str, rows: dict[str, int]) -> Load:
     """Make Bookferry's keys and indexes for the tables of a peer, and check their rows."""
     with Server(address).session() as session:
@@ -134,7 +88,7 @@ def _file(snapshot: Snapshot, table: Table) -> Path:
 Peer = Callable[[str, DataFolder, Snapshot, int], Load]
 """Address, data, snapshot, publications for pandas → the load."""
 
-PEERS: dict[str, Peer] = {"bookferry": by_bookferry, "dlt": by_dlt, "pandas": by_pandas}
+PEERS: dict[str, Peer] = {"bookferry": by_bookferry, "pandas": by_pandas}
 
 
 def main(peer: str, address: str, folder: str, night: str, pandas: str) -> None:
