@@ -10,7 +10,6 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cli.dagster_instance import dagster_folder
@@ -69,9 +68,7 @@ def scheduler_runs(settings: Settings, now: datetime) -> bool | None:
     return any((now - moment).total_seconds() < ALIVE_SECONDS for moment in reports)
 
 
-def failed_runs(
-    settings: Settings, since: datetime, backups: Mapping[str, Snapshot] = MappingProxyType({})
-) -> list[FailedRun] | None:
+def failed_runs(settings: Settings, since: datetime, backups: Mapping[str, Snapshot]) -> list[FailedRun] | None:
     """The runs on this data that have failed since then, oldest first, and were not done again; `None` where the history cannot be read.
 
     Another run of the same job and library does it again, and so does a backup by the command line. `backups`: tenant → its newest complete

@@ -223,7 +223,7 @@ class TestFailedRuns:
         again = library.run("status", "--json", variables=variables)
         assert (again.status, again.document["ok"], again.document["failed_runs"]) == (0, True, [])
         settings, later = load_settings(library.folder / "bookferry.toml"), datetime.now(UTC) + timedelta(minutes=5)
-        assert failed_runs(settings, later) == [], "what counts is the night whose backups are the newest"
+        assert failed_runs(settings, later, {}) == [], "what counts is the night whose backups are the newest"
 
 
 def _succeed(history: dg.DagsterInstance, run: dg.DagsterRun) -> None:

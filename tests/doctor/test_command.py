@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
 from tests.cli.command import Outcome, run
@@ -84,28 +81,6 @@ def test_a_configuration_that_cannot_be_used_is_exit_2(tmp_path: Path, content: 
     assert (done.status, done.err, done.document["ok"], done.document["tenants"]) == (2, "", False, [])
     assert said in done.document["checks"][0]["message"]
     assert run("doctor", folder=tmp_path).lines[-1] == "PROBLEM: the nightly backup would not work."
-
-
-def test_a_run_that_failed_is_a_warning_until_there_is_a_backup(patient: Patient) -> None:
-    """Whoever made that."""
-    home = patient.folder / "library-data" / "dagster"
-    home.mkdir(parents=True)
-    (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        job = dg.GraphDefinition("nightly_backup").to_job()
-        run = instance.create_run_for_job(job, tags={"bookferry/tenant": "library"})
-        instance.report_run_failed(run, "killed")
-    with (
-        closing(sqlite3.connect(home / "history" / "runs.db")) as history,
-        history,
-    ):  # a snapshot has its time in whole seconds
-        history.execute("UPDATE runs SET end_time = end_time - 60")
-    found = {check["name"]: check for check in doctor(patient, "--json").document["tenants"][0]["checks"]}
-    assert found["nightly"]["status"] == "warning"
-    assert "Dagster's run of nightly_backup FAILED" in found["nightly"]["message"]
-    assert patient.run("backup", "library", "--json", variables=sign_in_of(patient)).status == 0
-    found = {check["name"]: check for check in doctor(patient, "--json").document["tenants"][0]["checks"]}
-    assert found["nightly"]["status"] == "note"
 
 
 @pytest.mark.parametrize(
