@@ -58,8 +58,7 @@ def come(pair: LibraryPair, records: int, files: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("answer", ["reset", "status"])
-@pytest.mark.parametrize("path", ["/publications$", "/assets$"])
+@pytest.mark.parametrize(("path", "answer"), [("/publications$", "status"), ("/assets$", "reset")])
 def test_what_takes_effect_within_the_read_timeout_is_sent_once(
     pair: LibraryPair, snapshot: Snapshot, path: str, answer: str
 ) -> None:
