@@ -106,9 +106,9 @@ def be_late(pair: LibraryPair, seed: int, delays: tuple[float, float], read_seco
         pair.sandbox.fault("late", pair.target, method=method, path=path, answer="status", status=status, **order)
 
 
-def run_killed(applies: Applies, pair: LibraryPair, plan: str, what: str, dice: random.Random, wanted: int) -> int:
-    """Apply or undo a plan, killed up to `wanted` times, until that is done. Returns the number of kills."""
-    kills, runs = 0, 0
+def run_killed(applies: Applies, pair: LibraryPair, plan: str, what: str, dice: random.Random) -> int:
+    """Apply or undo a plan, killed up to three times, until that is done. Returns the number of kills."""
+    kills, wanted, runs = 0, dice.randint(1, 3), 0
     while True:
         runs += 1
         assert runs <= MOST_RUNS, applies.close()
@@ -135,8 +135,10 @@ def one(library: Library, number: int, expected: Counter[str], options: argparse
     be_late(pair, number, BEYOND if options.beyond else WITHIN, options.read_seconds)
     applies = Applies(options.read_seconds)
 
-    kills = 0 if options.beyond else dice.randint(1, 3)  # a run after an effect that came so late asks for another plan
-    figures.kills = run_killed(applies, pair, plan.name, "apply", dice, kills)
+    if options.beyond:  # another run would ask for another plan, once such an effect has come
+        assert applies.run(pair.config, plan.name) == 0, applies.close()
+    else:
+        figures.kills = run_killed(applies, pair, plan.name, "apply", dice)
     pair.sandbox.reset("faults", tenant=pair.target)
     time.sleep((BEYOND[1] if options.beyond else 1) * options.read_seconds)  # the last effect has come
     have = library.contents(pair)
@@ -148,7 +150,7 @@ def one(library: Library, number: int, expected: Counter[str], options: argparse
         figures.twins, figures.unnamed = len(ids), len(superfluous(pair) - (ids & found))
     if options.undo:
         be_late(pair, number, WITHIN, options.read_seconds)
-        figures.kills += run_killed(applies, pair, plan.name, "undo", dice, dice.randint(1, 3))
+        figures.kills += run_killed(applies, pair, plan.name, "undo", dice)
         pair.sandbox.reset("faults", tenant=pair.target)
         time.sleep(options.read_seconds)
         left = library.contents(pair)
