@@ -187,7 +187,7 @@ def test_what_people_put_right_is_not_named_any_more(through: LibraryPair) -> No
     assert not any(row.kept for row in through.plan(snapshot).rows())
 
 
-@pytest.mark.parametrize("through", ["whole", "empty"], indirect=True)
+@pytest.mark.parametrize("through", ["whole", pytest.param("empty", marks=pytest.mark.long)], indirect=True)
 def test_names_of_files_are_named_too(through: LibraryPair) -> None:
     """Each file that was attached under another name; a later plan attaches none of them again."""
     snapshot = through.newest()

@@ -150,6 +150,7 @@ def test_an_undo_leaves_a_collection_to_which_people_added_a_publication(pair: L
     assert others
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pair", ["empty"], indirect=True)
 def test_the_mapping_file_says_how_members_are_added(pair: LibraryPair) -> None:
     """By the description, or it asks; until it is answered, and without a file, none is sent."""

@@ -191,6 +191,7 @@ def test_a_completed_task_is_completed_by_its_own_request(tasks_sandbox: Sandbox
     assert undone.left == len(made), "the service deletes no tasks"
 
 
+@pytest.mark.long
 def test_a_refused_request_of_a_field_is_said_and_tried_again(tasks_sandbox: SandboxProcess, tmp_path: Path) -> None:
     pair, snapshot = with_completed_task(tasks_sandbox, tmp_path, "second")
     with pair.migration() as migration:

@@ -182,6 +182,7 @@ def test_a_merge_that_nothing_describes_is_as_the_operator_says(pair: LibraryPai
     check_merged(pair, snapshot, plan, ids)
 
 
+@pytest.mark.long
 def test_a_merge_that_only_says_success_ends_all_merges(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A merge cannot be taken back: where the list does not show its effect, no further one is sent."""
     plan, source_id, ids = with_twins(pair, snapshot)
@@ -206,6 +207,7 @@ def test_a_plan_whose_records_changed_meanwhile_merges_nothing(pair: LibraryPair
     assert merges(pair) == []
 
 
+@pytest.mark.long
 def test_only_authorities_and_locations_and_only_twins_are_merged(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan, source_id, ids = with_twins(pair, snapshot)
     decide(plan, "authorities", source_id, "merge 999999")

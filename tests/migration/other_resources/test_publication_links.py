@@ -22,6 +22,8 @@ from tests.migration.other_resources.full_library import (
 from tests.migration.test_additional_fields import DOCUMENTED, learned
 from tests.sandbox.process import SandboxProcess
 
+pytestmark = pytest.mark.long
+
 ID_OR_NULL = {"type": ["integer", "null"]}
 OBJECT_OR_NULL = {"type": ["object", "null"], "properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}
 LINKS: dict[str, Any] = {
@@ -137,7 +139,6 @@ def test_links_lead_to_what_the_records_became_and_are_taken_back(pair: LibraryP
     assert meaning(pair) == before
 
 
-@pytest.mark.long
 def test_a_link_to_what_is_not_moved_is_not_sent(pair: LibraryPair) -> None:
     """Its number would name another record of the target, or none."""
     plan = pair.plan(back_up(pair, "run"))
@@ -157,7 +158,6 @@ def test_a_link_to_what_is_not_moved_is_not_sent(pair: LibraryPair) -> None:
     assert pair.plan(back_up(pair, "third"), resources=ALL_RESOURCES).facts.empty
 
 
-@pytest.mark.long
 def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(pair: LibraryPair) -> None:
     """Where the publications of a collection tell it from others, they do so as well before the publications are planned."""
     fields = {"label": {"from": "name"}, "books": {"from": "publication_ids"}}

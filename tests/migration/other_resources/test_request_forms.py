@@ -137,6 +137,7 @@ def test_a_refused_form_shows_the_setting_and_stops_the_resource(
     assert bool(applied.lacking.writes) == ("leave_out" in setting)
 
 
+@pytest.mark.long
 def test_a_refused_method_and_a_refused_address_show_theirs(pair: LibraryPair, snapshot: Snapshot) -> None:
     undescribed(pair, FIELDS)
     plan, _creates = plan_creates(pair, snapshot)
@@ -155,6 +156,7 @@ def test_a_refused_method_and_a_refused_address_show_theirs(pair: LibraryPair, s
     check_whole(pair, snapshot, plan)
 
 
+@pytest.mark.long
 def test_a_described_put_keeps_what_the_source_does_not_know(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Its description says that a record has a shelf; the plan does not write it, and a PUT without it would empty it."""
     pair.apply(pair.plan(snapshot, resources=RESOURCES))
