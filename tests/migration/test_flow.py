@@ -41,8 +41,8 @@ def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(
     assert facts.counts == {"publications": {"create": RECORDS}}
     assert facts.files.upload > facts.files.covers > 0
     assets = facts.files.upload - facts.files.covers
-    lists = 1
-    assert facts.requests == RECORDS + 2 * assets + facts.files.covers + lists
+    lists, descriptions = 1, 1
+    assert facts.requests == RECORDS + 2 * assets + facts.files.covers + lists + descriptions
     before = pair.requests()
     result = pair.apply(plan)
     assert (result.created, result.failed, result.complete) == (RECORDS, 0, True)
