@@ -62,6 +62,9 @@ from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
+from pipelines.service.probe import Probe
+from pipelines.service.self_description import ask_again
+from pipelines.shapes.model import Description
 from pipelines.store.durable import temporary_folder, write_atomically
 from pipelines.store.objects.objects import MANIFEST
 from pipelines.store.snapshots.snapshots import Snapshot, snapshot_key
@@ -222,7 +225,7 @@ class Migration(MigrationSession):
         with TargetIds(plan.folder, same_library=plan.facts.same_library) as ids:
             resources = (PUBLICATIONS, *plan.facts.written_other_resources)
             with self._compared(plan, journal, client, run, resources, ids.merged_before) as comparison:
-                check_fresh(comparison, journal)
+                check_fresh(comparison, journal, self._description_now(plan, client))
 
     def _appeared(self, plan: Plan, client: LibraryClient, journal: Journal) -> set[RecordId]:
         """The authorities of the source that the plan creates and the target has by now: a service may make some of authors."""
@@ -230,6 +233,13 @@ class Migration(MigrationSession):
         with self._compared(plan, journal, client, run, [AUTHORITIES]) as comparison:
             comparison.locate(AUTHORITIES)
             return {source_id for source_id, _ids in comparison.appeared()}
+
+    def _description_now(self, plan: Plan, client: LibraryClient) -> Description | None:
+        """The target's description as it is now, where the plan has one."""
+        if not (earlier := plan.facts.description) or earlier.problem:
+            return None
+        clock = self.clock
+        return ask_again(Probe(client, clock, client.requests + 2), earlier, clock.now().isoformat(timespec="seconds"))
 
     @contextmanager
     def _compared(  # noqa: PLR0917  what is read, and for what

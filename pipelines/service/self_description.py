@@ -32,6 +32,15 @@ def ask_description(probe: Probe, api: str, learned_at: str) -> Description:
     return description or _missing(address, learned_at, answer)
 
 
+def ask_again(probe: Probe, earlier: Description, learned_at: str) -> Description | None:
+    """A description that was read before, as it is now; None where it cannot be read. One request. Never raises `BookferryError`."""
+    try:
+        description = _ask(probe, earlier.address, learned_at)[1]
+    except BookferryError:
+        return None
+    return None if description is None or description.problem else description
+
+
 def _ask(probe: Probe, address: str, learned_at: str) -> tuple[ProbeResponse | None, Description | None]:
     """The response of an address, and the description in it; None where the answer is no success."""
     answer = probe.ask_at(address, signed_in=False)

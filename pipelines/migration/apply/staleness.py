@@ -5,29 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipelines.errors import StopError
+from pipelines.inventory import plural
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, WRITING_ORDER, may_appear
 from pipelines.migration.model.target_comparison import TargetComparison, value_before
 from pipelines.records.values import RecordId
+from pipelines.shapes.model import Description, ResourceSchema
 
 EXAMPLES = 5
 """Records that the message names."""
 
 
-def check_fresh(comparison: TargetComparison, journal: Journal) -> None:
-    """Raise `StopError` where the target as it is now needs another plan.
+def check_fresh(comparison: TargetComparison, journal: Journal, description: Description | None) -> None:
+    """Raise `StopError` where the target as it is now needs another plan. `description`: its own one now, if it can be read.
 
     Checks the records that no apply has begun: that those to be created have not appeared since, and that nobody changed what the plan
     knows of those to be changed. Once any publication was written, new authorities may be from the service itself: they are looked up
     again just before authorities are written.
     """
     plan = comparison.plan
-    stale, count = list[str](), 0
+    stale, count = [*dict.fromkeys(_described_otherwise(plan, description))], 0
     may_be_new = may_appear(plan.facts.counts) and any(
         entry.resource == PUBLICATIONS for entry in journal.of_plan(plan.name)
     )
-    for resource in filter(comparison.now.__contains__, WRITING_ORDER):
+    for resource in () if stale else filter(comparison.now.__contains__, WRITING_ORDER):
         for problem in _problems(comparison, resource, may_be_new=may_be_new and resource == AUTHORITIES):
             count += 1
             stale += [problem] if count <= EXAMPLES else []
@@ -36,10 +39,32 @@ def check_fresh(comparison: TargetComparison, journal: Journal) -> None:
     source, target = plan.facts.source.tenant, plan.facts.target.tenant
     resources = [resource for resource in plan.facts.resources if resource != PUBLICATIONS]
     named = f" --resources {','.join(resources)}" if resources else ""
+    records = f", and {count:,} of its records need another plan now" if count else ""
     raise StopError(
-        f"Plan {plan.name} is stale: '{target}' changed since the plan was made, and {count:,} of its records need another plan now: "
-        f"{'; '.join(stale)}. Nothing was written. Make a new plan: `bookferry migrate plan {source} {target}{named}`."
+        f"Plan {plan.name} is stale: '{target}' changed since the plan was made{records}: {'; '.join(stale)}. Nothing was written. Make a "
+        f"new plan: `bookferry migrate plan {source} {target}{named}`."
     )
+
+
+def _described_otherwise(plan: Plan, now: Description | None) -> Iterator[str]:
+    """Yield the resources that the plan writes and that the target takes otherwise now, by its description."""
+    before = plan.facts.description
+    if not before or now is None or before.sha256 == now.sha256:
+        return
+    for resource in (PUBLICATIONS, *plan.facts.written_other_resources):
+        fields, earlier, later = (
+            (plan.types[resource].fields if resource in plan.types else ()),
+            *(description.resources.get(resource, ResourceSchema()) for description in (before, now)),
+        )
+        for asked, asks in ((earlier.create, later.create), (earlier.change, later.change)):
+            if asked is None or asks is None:
+                continue
+            if (
+                any(asked.fields.get(name) != asks.fields.get(name) for name in fields)
+                or not {*asks.required} <= {*asked.required, *fields}
+                or (asked.method, asked.wrapped_in) != (asks.method, asks.wrapped_in)
+            ):
+                yield f"it takes {plural(resource)} otherwise, by its description"
 
 
 def _problems(comparison: TargetComparison, resource: str, *, may_be_new: bool) -> Iterator[str]:

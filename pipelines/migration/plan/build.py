@@ -222,6 +222,8 @@ class PlanBuilder:
             with open_in_duckdb(listing.path) as database:
                 end.record_url = shown_record_url(database, "file", end.base_url) or ""
         facts.description = self._description
+        if self._description and not self._description.problem and facts.requests:
+            facts.requests += 1  # the apply asks for it again
         if request.mapping is not None:
             facts.mapping_sha256 = request.mapping.sha256
             facts.unanswered = {

@@ -97,3 +97,32 @@ def test_a_field_that_the_plan_does_not_write_makes_it_not_stale(
     assert pair.requests() - before == plan.facts.requests, "what nobody doubts costs no request"
     now = records_of(pair, "collections")
     assert {number: now[number]["description"] for number in planned} == planned
+
+
+@pytest.mark.parametrize("changes", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_plan_is_stale_once_a_field_that_it_writes_has_another_name(
+    pair: LibraryPair, snapshot: Snapshot, *, changes: bool
+) -> None:
+    reshape(pair, FIELDS, "follows")
+    if changes:
+        pair.apply(pair.plan(snapshot, resources=["collections"]))
+        plan, _planned = plan_changes(pair, snapshot)
+    else:
+        plan = pair.plan(snapshot, resources=["collections"])
+    reshape(pair, renamed("description", "about"), "follows")
+    there, writes = records_of(pair, "collections"), len(pair.writes())
+    with pytest.raises(StopError, match="it takes collections otherwise, by its description"):
+        pair.apply(plan)
+    assert len(pair.writes()) == writes
+    assert records_of(pair, "collections") == there
+
+
+def test_a_plan_is_stale_once_the_description_demands_more(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """Although the records of the target show nothing of it: each create would be refused."""
+    reshape(pair, FIELDS, "follows")
+    plan = pair.plan(snapshot, resources=["collections"])
+    reshape(pair, {**FIELDS, "code": {"schema": {"type": "string"}, "seed": ["A"], "required": True}}, "follows")
+    writes = len(pair.writes())
+    with pytest.raises(StopError, match="it takes collections otherwise, by its description"):
+        pair.apply(plan)
+    assert len(pair.writes()) == writes
