@@ -276,6 +276,17 @@ class Journal:
             (*self._pair, plan),
         )
 
+    def creations(self, resource: str) -> Iterator[tuple[str, str, str]]:
+        """Yield the records that plans of this source created: record of the source, of the target, plan."""
+        return cast(
+            "Iterator[tuple[str, str, str]]",
+            self._store.stream(
+                "SELECT source_id, target_id, plan FROM migration_writes "
+                "WHERE source = ? AND target = ? AND resource = ? AND state = ? AND kind = ?",
+                (*self._pair, resource, WriteState.DONE, WriteKind.CREATE),
+            ),
+        )
+
     def created_records(self, resource: str) -> Iterator[tuple[str | None, str, int | None]]:
         """Yield the records of the target that plans of any source created, and the assets that they attached.
 

@@ -17,7 +17,7 @@ from pipelines.migration.model.comparable import STEP, Form, digest
 from pipelines.migration.model.comparison_database import create_table, scratch_table
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
-from pipelines.migration.model.plan import SOURCE, TARGET, Plan, PlanRow, Twin
+from pipelines.migration.model.plan import SOURCE, TARGET, Plan, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import TargetNow
 from pipelines.records.values import RecordId, as_id, ids_of, record_id
@@ -100,16 +100,6 @@ _APPEARED = f"""
     ORDER BY source_id
 """  # noqa: S608  our own words
 
-_TWINS = """
-    SELECT d.source_id, d.target_id, d.id
-    FROM duplicates AS d
-    SEMI JOIN written_ids AS w ON w.target_id = d.target_id
-    JOIN target AS n ON n.id = d.id
-    JOIN target AS t ON t.id = d.target_id AND t.content = n.content
-    ORDER BY ALL
-"""
-"""Those of `duplicates` with the whole content of a record that a plan created."""
-
 
 class Located(NamedTuple):
     """A row of a plan with its record in the target as it is now, and what the journal says of its write."""
@@ -157,12 +147,6 @@ class TargetComparison:
         """The records that are still to be created and that the target seems to have now: in the source, and in the target."""
         rows = self.database.execute(_APPEARED).fetchall()
         return [(as_id(source_id), ids_of(ids)) for source_id, ids in rows]
-
-    def twins(self, resource: str) -> Iterator[Twin]:
-        """Yield what the target has twice because a request of the plan took effect after it had been settled (I8)."""
-        for ids in self.database.execute(_TWINS).fetchall():
-            source_id, target_id, twin_id = ids_of(ids)
-            yield Twin(resource=resource, source_id=source_id, target_id=target_id, twins=[twin_id])
 
     def located(self, resource: str, condition: str = "true") -> Iterator[Located]:
         """Yield the rows of a resource, those of which `checked` fulfils a condition, in their order."""

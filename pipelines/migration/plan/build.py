@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from pipelines.inventory import NESTED, nested_address
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import Side
-from pipelines.migration.model.comparison_database import comparison_database
 from pipelines.migration.model.field_mapping import OPEN
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
@@ -43,8 +42,7 @@ from pipelines.migration.model.resource_types import (
     may_appear,
     referenced_resources,
 )
-from pipelines.migration.model.target_comparison import TargetComparison
-from pipelines.migration.model.target_reading import TargetListing, TargetNow, file_table, snapshot_listing
+from pipelines.migration.model.target_reading import TargetListing, file_table, snapshot_listing
 from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_types import TypeLearner, additional_names
@@ -52,10 +50,11 @@ from pipelines.migration.plan.mapping import MappingFile
 from pipelines.migration.plan.resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import plan_notes, unproved_notes
+from pipelines.migration.plan.twins import find_twins
 from pipelines.migration.session import MigrationSession
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.left_out import LeftOut
-from pipelines.records.tables.registry import PERSONAL, TABLES
+from pipelines.records.tables.registry import TABLES
 from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
@@ -244,22 +243,14 @@ class PlanBuilder:
         return plan
 
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
-        """What the target has twice because a request of an earlier plan took effect late.
+        """What the target has twice because a request of an earlier plan took effect late."""
+        plans = {plan.name: plan for plan in all_plans(self._session.data)}
 
-        Persons are left to a verification: their tables may be encrypted with a key of that time.
-        """
-        now, twins = dict[str, TargetNow](), dict[tuple[str, RecordId], Twin]()
-        for resource in {*inputs.resources} - PERSONAL:
-            side, (_source, target) = Side(inputs.folder / TARGET, resource), inputs.listed[resource]
-            now[resource] = TargetNow(side, inputs.types[resource].of_target, target.path)
-        for plan in all_plans(self._session.data):
-            if (WriteKind.CREATE, WriteState.DONE) in inputs.journal.counts(plan.name):
-                with comparison_database(inputs.folder / TARGET, {}) as database:
-                    comparison = TargetComparison(plan, inputs.journal, now, database)
-                    for resource in filter(now.__contains__, plan.facts.resources):
-                        comparison.locate(resource)
-                        twins |= {(resource, twin.twins[0]): twin for twin in comparison.twins(resource)}
-        return [*twins.values()]
+        def known_before(plan: str, resource: str, ids: Collection[RecordId]) -> set[RecordId]:
+            return plans[plan].ids_when_planned(resource, ids) if plan in plans else {*ids}  # nobody knows
+
+        sides = [Side(inputs.folder / TARGET, resource) for resource in inputs.resources]
+        return [*find_twins(inputs.journal, sides, known_before)]
 
 
 def plan_facts(

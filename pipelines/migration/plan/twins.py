@@ -1,0 +1,50 @@
+"""Finds what the target has twice, because a request without a response took effect after it had been settled (I8).
+
+A twin equals a record that a plan created, was not there when that was planned, and no write accounts for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+import pyarrow as pa
+
+from pipelines.migration.model.comparable import Side
+from pipelines.migration.model.comparison_database import comparison_database, create_table, scratch_table
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.plan import Twin
+from pipelines.records.values import RecordId, ids_of
+
+CREATED = scratch_table("created", {"source_id": pa.string(), "target_id": pa.string(), "plan": pa.string()})
+"""The records of the target that plans created."""
+
+_TWINS = """
+    SELECT n.id, c.source_id, c.target_id, c.plan
+    FROM (
+        SELECT content, min(target_id) AS target_id, arg_min(source_id, target_id) AS source_id, arg_min(plan, target_id) AS plan
+        FROM created JOIN records ON records.id = created.target_id
+        GROUP BY content
+    ) AS c
+    JOIN records AS n USING (content)
+    ANTI JOIN created AS k ON k.target_id = n.id
+    ORDER BY n.id
+"""
+
+KnownBefore = Callable[[str, str, Collection[RecordId]], set[RecordId]]
+"""Returns those ids of a resource that were in the target when a plan was made. It gets the plan, the resource and the ids."""
+
+
+def find_twins(journal: Journal, sides: Iterable[Side], known_before: KnownBefore) -> Iterator[Twin]:
+    """Yield the twins in one reading of the target. `sides`: its resources."""
+    for side in sides:
+        resource = side.resource
+        with comparison_database(side.folder, {"records": side}) as database:
+            create_table(database, CREATED, journal.creations(resource))
+            fetched = database.execute(_TWINS).fetchall()
+        rows = [(*ids_of(ids), plan) for *ids, plan in fetched]
+        known_ids = journal.known_ids(resource, [number for number, *_ in rows])
+        for plan in sorted({plan for *_, plan in rows}):
+            known_ids |= known_before(plan, resource, [number for number, *_, name in rows if name == plan])
+        for number, source_id, target_id, _plan in rows:
+            if number not in known_ids:
+                yield Twin(resource=resource, source_id=source_id, target_id=target_id, twins=[number])
