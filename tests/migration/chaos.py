@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,10 +20,16 @@ from queue import Queue
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+import pytest
+
 ROOT_PATHS = ("/oauth/", "/_control/")
 """Paths without faults: a lost response to a refresh ends a sign-in under the strict policy, and other tests cover that."""
 
+LATE = ("late", "late 502", "late held")
+"""The effect comes some time after the connection was reset, after a proxy answered, or before the answer, which the sender waits for."""
+
 FAULTS = (
+    *LATE,
     "reset before",
     "reset after",
     "500 before",
@@ -30,11 +37,12 @@ FAULTS = (
     "503 after",
     "429",
     "cut",
-    "hang",
-    "late",
     "lag",
     "expired",
 )
+
+WAYS = [pytest.param(FAULTS, 0.1, id="any fault"), pytest.param(LATE, 0.3, id="late effects")]
+"""What happens, and the share of requests to which it happens."""
 
 LATE_SECONDS = 0.1, 0.6
 """Seconds after which a late request is carried out: less than the read timeout of `Applies`."""
@@ -127,10 +135,10 @@ def _kill(child: int) -> None:
 
 
 class RoughWay:
-    """Forwards requests to a server. Each has a fault with the probability `share`; `happened` counts the faults."""
+    """Forwards requests to a server. Each has one of the `faults` with the probability `share`; `happened` counts them."""
 
-    def __init__(self, server: str, share: float, seed: int) -> None:
-        self._server = urlsplit(server)
+    def __init__(self, server: str, share: float, seed: int, faults: Sequence[str] = FAULTS) -> None:
+        self._server, self._faults = urlsplit(server), faults
         self.share = share
         """The probability of a fault; may be changed at any time."""
         self._random = random.Random(seed)
@@ -171,9 +179,10 @@ class RoughWay:
             if self._random.random() >= self.share or any(one in path for one in ROOT_PATHS):
                 return ""
             presign, search = "/presign" in path, method == "GET" and "/publications?" in path
-            fits = [
-                one for one in FAULTS if {"lag": search, "expired": presign, "late": method != "GET"}.get(one, True)
-            ]
+            where = {"lag": search, "expired": presign, **dict.fromkeys(LATE, method != "GET")}
+            fits = [fault for fault in self._faults if where.get(fault, True)]
+            if not fits:
+                return ""
             fault = self._random.choice(fits)
             self.happened[f"{method} {fault}"] += 1
             return fault
@@ -182,17 +191,16 @@ class RoughWay:
         """Answer a request, or make it fail."""
         body = request.rfile.read(int(request.headers.get("content-length") or 0))
         fault = self.fault_of(request.command, request.path)
-        if fault in {"reset before", "500 before", "429", "late"}:
+        if fault in {"reset before", "500 before", "429", "late", "late 502"}:
             self._fail_before(request, fault)
-            if fault == "late":
-                time.sleep(self._random.uniform(*LATE_SECONDS))  # in the thread of this request alone
-                self._forward(request, body)
-            return
+            if fault not in LATE:
+                return
+        if fault in LATE:
+            time.sleep(self._random.uniform(*LATE_SECONDS))  # in the thread of this request alone
         status, headers, content = self._forward(request, body)
-        if fault == "hang":
-            time.sleep(0.05)  # longer than anything here takes
-            self._reset(request)
-        elif fault == "reset after":
+        if fault in {"late", "late 502"}:
+            return  # it has its answer
+        if fault == "reset after":
             self._reset(request)
         elif fault in {"500 after", "503 after"}:
             self._answer(request, int(fault[:3]), b'{"error": {"code": "Ordered", "message": "after"}}')
@@ -211,6 +219,8 @@ class RoughWay:
             self._answer(request, 500, b'{"error": {"code": "Ordered", "message": "before"}}')
         elif fault == "429":
             self._answer(request, 429, b'{"error": {"code": "Ordered", "message": "slow"}}', {"Retry-After": "1"})
+        elif fault == "late 502":
+            self._answer(request, 502, b"", {"Connection": "close"})
         else:
             self._reset(request)
 

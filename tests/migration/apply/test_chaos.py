@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from pipelines.store.snapshots.snapshots import Snapshot
-from tests.migration.chaos import Applies, RoughWay
+from tests.migration.chaos import WAYS, Applies, RoughWay
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
 from tests.migration.test_flow import comparable
 
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "2"))
 """Kills at random instants of an apply; libraries are moved until there were so many."""
-
-SHARE = float(os.environ.get("BOOKFERRY_TEST_FAULTS", "0.1"))
-"""Of the requests that meet a fault; 0.6 means each kind of fault at about one request in ten."""
 
 MOST_RUNS = 200
 """Of one library, those that were killed or failed included."""
@@ -41,20 +38,26 @@ def contents_of(records: list[dict[str, Any]]) -> Counter[str]:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("faults", "share"), WAYS)
 def test_killed_again_and_again_on_a_rough_way_it_ends_as_if_nothing_had_happened(
-    pair: LibraryPair, snapshot: Snapshot, another_target: Callable[[], LibraryPair]
+    pair: LibraryPair,
+    snapshot: Snapshot,
+    another_target: Callable[[], LibraryPair],
+    faults: Sequence[str],
+    share: float,
 ) -> None:
-    """One request in ten: resets and 500s before, long before and after the effect, 429, cut bodies, hangs, late index, expired tokens."""
+    """Resets and 500s before, long before and after the effect, 429, cut bodies, late effects, late index, expired tokens."""
     pair.apply(pair.plan(snapshot))
     expected, dice, kills = contents_of(pair.publications()), random.Random(20261121), 0
     while kills < KILLS:
-        kills += move_with_faults(another_target(), expected, dice, KILLS - kills)
+        way = RoughWay(pair.sandbox.url, share, dice.randrange(1000), faults)
+        kills += move_with_faults(another_target(), way, expected, dice, KILLS - kills)
 
 
-def move_with_faults(pair: LibraryPair, expected: Counter[str], dice: random.Random, most: int) -> int:
+def move_with_faults(pair: LibraryPair, way: RoughWay, expected: Counter[str], dice: random.Random, most: int) -> int:
     """Move a library with faults and kills. Returns how often the apply was killed."""
     applies, statuses = Applies(), list[int]()
-    with RoughWay(pair.sandbox.url, SHARE, seed=dice.randrange(1000)) as way:
+    with way:
         rough = pair.through_proxy(way.url)
         plan = rough.plan(rough.newest())
         before = pair.requests()

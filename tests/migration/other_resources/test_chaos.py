@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from pipelines.store.snapshots.snapshots import Snapshot
-from tests.migration.chaos import Applies, RoughWay
+from tests.migration.chaos import WAYS, Applies, RoughWay
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import ALL_RESOURCES, delete_user, records_of
 
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "1"))
 """Kills of each, apply and undo, at random instants; libraries are moved and taken back until there were so many."""
 
-SHARE = 0.1
 MOST_RUNS = 200
 UNDELETED = ("authorities", "tasks")
 """The service deletes no authorities and no tasks (service.md#other-resources)."""
@@ -59,16 +58,21 @@ def without_three_users(pair: LibraryPair) -> LibraryPair:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("faults", "share"), WAYS)
 def test_apply_and_undo_of_every_resource_survive_faults_and_kills(
-    pair: LibraryPair, snapshot: Snapshot, another_target: Callable[[], LibraryPair]
+    pair: LibraryPair,
+    snapshot: Snapshot,
+    another_target: Callable[[], LibraryPair],
+    faults: Sequence[str],
+    share: float,
 ) -> None:
-    """Resets and 500s before, long before and after the effect, 429, cut bodies, hangs, expired tokens, kills: none twice or lost."""
+    """Resets and 500s before, long before and after the effect, 429, cut bodies, late effects, expired tokens, kills: none twice or lost."""
     before = contents_of(without_three_users(pair))
     pair.apply(pair.plan(snapshot, resources=ALL_RESOURCES))
     expected, dice, kills = contents_of(pair), random.Random(20261122), Counter[str]()
     while min(kills["apply"], kills["undo"]) < KILLS:
         target = without_three_users(another_target())
-        with RoughWay(target.sandbox.url, SHARE, seed=dice.randrange(1000)) as way:
+        with RoughWay(target.sandbox.url, share, dice.randrange(1000), faults) as way:
             rough = target.through_proxy(way.url)
             plan = rough.plan(rough.newest(), resources=ALL_RESOURCES)
             kills["apply"] += run_killed("apply", rough, plan.name, dice, KILLS - kills["apply"])
