@@ -66,7 +66,7 @@ def test_apply_and_undo_of_every_resource_survive_faults_and_kills(
     faults: Sequence[str],
     share: float,
 ) -> None:
-    """Resets and 500s before, long before and after the effect, 429, cut bodies, late effects, expired tokens, kills: none twice or lost."""
+    """Resets, 500s and cut bodies before and after the effect, 429, late effects, expired tokens, kills: none is twice or lost."""
     before = contents_of(without_three_users(pair))
     pair.apply(pair.plan(snapshot, resources=ALL_RESOURCES))
     expected, dice, kills = contents_of(pair), random.Random(20261122), Counter[str]()
