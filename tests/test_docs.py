@@ -49,16 +49,3 @@ def test_relative_links_lead_to_a_file_and_a_heading(page: Path) -> None:
         if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
             broken.append(address)
     assert broken == []
-
-
-@pytest.mark.parametrize(
-    "page",
-    [DOCS / "architecture.md", ROOT / "CONTRIBUTING.md", DOCS / "decisions.md", DOCS / "invariants.md"],
-    ids=lambda page: page.name,
-)
-def test_files_that_a_page_names_exist(page: Path) -> None:
-    """Whatever stands between back-ticks and looks like a path below a top folder."""
-    tops = "assets_defs|benchmarks|cli|docs|pipelines|resources|sandbox|sql|tests"
-    named = set(re.findall(rf"`((?:{tops})/[\w./*-]*)`", prose(page)))
-    assert named
-    assert sorted(name for name in named if not any(ROOT.glob(name.rstrip("/")))) == []

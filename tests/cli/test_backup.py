@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import CONFIG, PASSWORD, PATIENCE, Installation, environment, run
+from tests.cli.command import PASSWORD, PATIENCE, Installation, environment, run
 from tests.cli.conftest import SMALL, BackedUp
 from tests.sandbox.process import SandboxProcess
 
@@ -42,22 +42,6 @@ def test_json_is_one_document_with_the_keys_of_the_contract(library: BackedUp) -
     assert datetime.strptime(document["snapshot"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) <= datetime.now(UTC)
     assert (Path(document["path"]) / "manifest.json").is_file()
     assert document["requests"] == -(-library.sandbox.publications() // 50), "fifty records each"
-
-
-@pytest.mark.long
-def test_several_libraries_may_begin_a_data_folder_at_once(sandbox: SandboxProcess, tmp_path: Path) -> None:
-    """As cron starts them: what the first use of a data folder makes, Dagster's tables too, is made once."""
-    names = ("one", "two")
-    tables = [
-        CONFIG.format(tenant=name, base_url=sandbox.base_url("small"), requests_per_minute=100_000) for name in names
-    ]
-    text = tables[0] + "".join(table[table.index("[tenants") :] for table in tables[1:])
-    installation = Installation.make(tmp_path, sandbox, "small")
-    (tmp_path / "bookferry.toml").write_text(text)
-    processes = [installation.start("backup", name, "--json") for name in names]
-    messages = [process.communicate(timeout=PATIENCE) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], messages
-    assert [json.loads(out)["tenant"] for out, _ in messages] == list(names)
 
 
 @pytest.mark.long

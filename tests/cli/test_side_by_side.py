@@ -1,4 +1,4 @@
-"""Many libraries on one data folder: each has its own budget, and none waits for another (I1)."""
+"""Many libraries begin a data folder at once: each has its own budget, and none waits for another (I1)."""
 
 from __future__ import annotations
 

@@ -57,6 +57,7 @@ def test_a_failed_load_leaves_a_good_snapshot_that_stage_loads(
     assert re.search(rf"{staged['rows']:,} rows \(0 changed\) in 5 tables", said)  # addresses of files are signed anew
 
 
+@pytest.mark.long
 def test_a_failed_registration_leaves_a_good_snapshot_that_stage_registers(
     sandbox: SandboxProcess, tmp_path: Path
 ) -> None:
