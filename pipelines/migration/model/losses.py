@@ -5,7 +5,8 @@ The plan on the terminal, its page and its JSON begin with it; the last lines of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -13,7 +14,7 @@ from pipelines.humanize import counted
 from pipelines.inventory import nested_remedy, records_in_words
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Lacking
-from pipelines.migration.model.plan import CONFLICTS, HTML, WORKBOOK, Plan, PlanFacts
+from pipelines.migration.model.plan import CONFLICTS, HTML, WORKBOOK, Plan, PlanFacts, Unanswered
 from pipelines.migration.model.reasons import REASONS, Kind, kind_of
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS
 from pipelines.records.advice import incomplete_dates
@@ -25,7 +26,7 @@ NAMED = 5
 _IN_ISSUES = f"{WORKBOOK} says of each why, and what to do."
 
 
-class Loss(msgspec.Struct, kw_only=True, frozen=True):
+class Loss(msgspec.Struct, frozen=True):
     """Values, files or records of one kind that the target will not have."""
 
     kind: str
@@ -44,24 +45,55 @@ class Loss(msgspec.Struct, kw_only=True, frozen=True):
 def losses_of(plan: Plan, lacking: Lacking | None = None) -> list[Loss]:
     """What the target will not have after a plan. `lacking`: with what the service did not keep, once an apply or a status counted it."""
     facts, lacking = plan.facts, lacking or plan.facts.not_moved.lacking
-    values: dict[Kind, dict[str, int]] = {}
+    values: dict[Kind, Counter[str]] = defaultdict(Counter)
     for code, counts in facts.not_moved.counts.items():
-        of_kind = values.setdefault(kind_of(code), {})
-        for field, count in counts.items() if code != "first_day" else ():
-            of_kind[field] = of_kind.get(field, 0) + count
-    return [
-        *_dates(facts),
-        *_identifiers(sum(values.get(Kind.IDENTIFIERS, {}).values())),
-        *_undecided(facts),
-        *_records(facts, lacking),
-        *_unanswered(facts),
-        *_resources(facts),
-        *_lists(facts),
-        *_files(lacking),
-        *_references(values.get(Kind.REFERENCES, {}), lacking),
-        *_fields(facts, values.get(Kind.FIELDS, {})),
-        *_writes(plan, lacking),
+        values[kind_of(code)].update(counts if code != "first_day" else {})
+    identifiers, undecided = values[Kind.IDENTIFIERS].total(), facts.count(Action.CONFLICT)
+    losses = [
+        _dates(facts.not_moved.count("part_of_date"), facts.not_moved.count("no_day")),
+        Loss(
+            Kind.IDENTIFIERS,
+            identifiers,
+            counted(identifiers, "identifier"),
+            f"{'it breaks the rules of its' if identifiers == 1 else 'they break the rules of their'} type.",
+            f"Correct them in the source ({WORKBOOK} says what is wrong), or make the plan with --invalid-identifiers.",
+        ),
+        Loss(
+            Kind.UNDECIDED,
+            undecided,
+            counted(undecided, "undecided record"),
+            "a person has to decide, and until then nothing of such a record is written.",
+            f"Decide in {HTML} or {CONFLICTS}, and make a new plan.",
+        ),
+        _records(facts.unfit, lacking.records - facts.unfit),
+        *(_unanswered(facts, name, unanswered) for name, unanswered in facts.unanswered.items()),
+        _resources(facts),
+        _lists(facts),
+        _files(lacking),
+        Loss(
+            Kind.REFERENCES,
+            lacking.references,
+            counted(lacking.references, "reference"),
+            f"{_named(values[Kind.REFERENCES], numbers=False)}. Bookferry does not know which records those are, or they are neither there "
+            "nor in this plan.",
+            f"Move it, too (--resources), or answer where `bookferry migrate map` asks which records those are: {_IN_ISSUES}",
+        ),
+        Loss(
+            Kind.FIELDS,
+            len(values[Kind.FIELDS]),
+            f"the values of {counted(len(values[Kind.FIELDS]), 'field')}",
+            f"{_named(values[Kind.FIELDS])}.",
+            f"{_IN_ISSUES} `bookferry describe {facts.target.tenant}` shows the fields that the target has.",
+        ),
+        Loss(
+            Kind.WRITES,
+            lacking.writes,
+            counted(lacking.writes, "incomplete write"),
+            "the service keeps values otherwise than they were sent.",
+            f"`bookferry migrate status {plan.name}` names them. {REASONS['kept_otherwise'].suggestion}",
+        ),
     ]
+    return [loss for loss in losses if loss.count or loss.kind == "unanswered"]
 
 
 def in_short(losses: Sequence[Loss]) -> str:
@@ -69,130 +101,60 @@ def in_short(losses: Sequence[Loss]) -> str:
     return f"not moved: {', '.join(loss.words for loss in losses)}" if losses else ""
 
 
-def _dates(facts: PlanFacts) -> Iterator[Loss]:
-    partial, undated = facts.not_moved.count("part_of_date"), facts.not_moved.count("no_day")
+def _dates(partial: int, undated: int) -> Loss:
     remedies = ["To send their first day, make the plan with --first-days."] if partial else []
     remedies += [f"Correct those that are no date in the source: {WORKBOOK} lists them."] if undated else []
-    if remedies:
-        yield Loss(
-            kind="dates",
-            count=partial + undated,
-            words=counted(partial + undated, "date"),
-            why=f"{incomplete_dates(partial, undated)}.",
-            remedy=" ".join(remedies),
-        )
+    count, why = partial + undated, f"{incomplete_dates(partial, undated)}."
+    return Loss(Kind.DATES, count, counted(count, "date"), why, " ".join(remedies))
 
 
-def _identifiers(count: int) -> Iterator[Loss]:
-    if count:
-        yield Loss(
-            kind="identifiers",
-            count=count,
-            words=counted(count, "identifier"),
-            why=f"{'it breaks the rules of its' if count == 1 else 'they break the rules of their'} type.",
-            remedy=f"Correct them in the source ({WORKBOOK} says what is wrong), or make the plan with --invalid-identifiers.",
-        )
+def _records(unfit: int, unsendable: int) -> Loss:
+    reasons = [f"{unfit:,} without an id"] if unfit else []
+    if unsendable:
+        reasons.append(f"{unsendable:,} that lack what the target demands, or that no program can create there")
+    remedy = _IN_ISSUES if unsendable else "Every backup keeps them; enter them in the target by hand."
+    words = f"{counted(unfit + unsendable, 'record')} that cannot be sent"
+    return Loss(Kind.RECORDS, unfit + unsendable, words, f"{' and '.join(reasons)}.", remedy)
 
 
-def _undecided(facts: PlanFacts) -> Iterator[Loss]:
-    if count := facts.count(Action.CONFLICT):
-        yield Loss(
-            kind="undecided",
-            count=count,
-            words=counted(count, "undecided record"),
-            why="a person has to decide, and until then nothing of such a record is written.",
-            remedy=f"Decide in {HTML} or {CONFLICTS}, and make a new plan.",
-        )
+def _unanswered(facts: PlanFacts, name: str, unanswered: Unanswered) -> Loss:
+    words = records_in_words(name, unanswered.records) if name != PUBLICATIONS else "fields of publications"
+    remedy = (
+        f"Answer there (`bookferry migrate map {facts.source.tenant} {facts.target.tenant}` asks), and make a new plan."
+    )
+    return Loss("unanswered", unanswered.records, words, f"not planned, because {unanswered.why}.", remedy)
 
 
-def _records(facts: PlanFacts, lacking: Lacking) -> Iterator[Loss]:
-    if count := lacking.records:
-        reasons = [f"{facts.unfit:,} without an id"] if facts.unfit else []
-        if unsendable := count - facts.unfit:
-            reasons.append(f"{unsendable:,} that lack what the target demands, or that no program can create there")
-        yield Loss(
-            kind="records",
-            count=count,
-            words=f"{counted(count, 'record')} that cannot be sent",
-            why=f"{' and '.join(reasons)}.",
-            remedy=_IN_ISSUES if unsendable else "Every backup keeps them; enter them in the target by hand.",
-        )
-
-
-def _unanswered(facts: PlanFacts) -> Iterator[Loss]:
-    for name, unanswered in facts.unanswered.items():
-        yield Loss(
-            kind="unanswered",
-            count=unanswered.records,
-            words=records_in_words(name, unanswered.records) if name != PUBLICATIONS else "fields of publications",
-            why=f"not planned, because {unanswered.why}.",
-            remedy=f"Answer there (`bookferry migrate map {facts.source.tenant} {facts.target.tenant}` asks), and make a new plan.",
-        )
-
-
-def _resources(facts: PlanFacts) -> Iterator[Loss]:
-    if not facts.left_out:
-        return
+def _resources(facts: PlanFacts) -> Loss:
     names = list(dict.fromkeys("hard_copies" if name == LOCATIONS else name for name in facts.left_out))
     words = ", ".join(records_in_words(name, count) for name, count in facts.left_out.items())
     chosen = [name for name in facts.resources if name not in (PUBLICATIONS, LOCATIONS)]
-    yield Loss(
-        kind="resources",
-        count=sum(facts.left_out.values()),
-        words=words,
-        why="the snapshot has them, and this plan leaves them out.",
-        remedy=f"To move them: --resources {','.join([*chosen, *names])}.",
+    why, remedy = (
+        "the snapshot has them, and this plan leaves them out.",
+        f"To move them: --resources {','.join([*chosen, *names])}.",
+    )
+    return Loss("resources", sum(facts.left_out.values()), words, why, remedy)
+
+
+def _lists(facts: PlanFacts) -> Loss:
+    more = f" and {len(facts.not_read) - NAMED:,} more lists" if len(facts.not_read) > NAMED else ""
+    remedy = nested_remedy(facts.not_read, f"the table of '{facts.source.tenant}', and back it up again")
+    return Loss(
+        "lists",
+        len(facts.not_read),
+        ", ".join(map(list_in_words, facts.not_read[:NAMED])) + more,
+        "the backup did not read them, so the snapshot lacks what only they have.",
+        remedy or "Enter it in the target by hand.",
     )
 
 
-def _lists(facts: PlanFacts) -> Iterator[Loss]:
-    if count := len(facts.not_read):
-        yield Loss(
-            kind="lists",
-            count=count,
-            words=", ".join(map(list_in_words, facts.not_read[:NAMED]))
-            + (f" and {count - NAMED:,} more lists" if count > NAMED else ""),
-            why="the backup did not read them, so the snapshot lacks what only they have.",
-            remedy=nested_remedy(facts.not_read, f"the table of '{facts.source.tenant}', and back it up again")
-            or "Enter it in the target by hand.",
-        )
-
-
-def _files(lacking: Lacking) -> Iterator[Loss]:
-    if count := lacking.files + lacking.covers:
-        words = [
-            counted(number, noun) for number, noun in ((lacking.files, "file"), (lacking.covers, "cover")) if number
-        ]
-        yield Loss(
-            kind="files",
-            count=count,
-            words=", ".join(words),
-            why="the snapshot lacks the content, or has it packed.",
-            remedy=f"The next backup tries to fetch what is lacking; {WORKBOOK} names each.",
-        )
-
-
-def _references(counts: Mapping[str, int], lacking: Lacking) -> Iterator[Loss]:
-    if count := lacking.references:
-        yield Loss(
-            kind="references",
-            count=count,
-            words=counted(count, "reference"),
-            why=f"{_named(counts, numbers=False)}. Bookferry does not know which records those are, or they are neither there nor in this "
-            "plan.",
-            remedy=f"Move it, too (--resources), or answer where `bookferry migrate map` asks which records those are: {_IN_ISSUES}",
-        )
-
-
-def _fields(facts: PlanFacts, counts: Mapping[str, int]) -> Iterator[Loss]:
-    if counts:
-        yield Loss(
-            kind="fields",
-            count=len(counts),
-            words=f"the values of {counted(len(counts), 'field')}",
-            why=f"{_named(counts)}.",
-            remedy=f"{_IN_ISSUES} `bookferry describe {facts.target.tenant}` shows the fields that the target has.",
-        )
+def _files(lacking: Lacking) -> Loss:
+    words = ", ".join(
+        counted(number, noun) for number, noun in ((lacking.files, "file"), (lacking.covers, "cover")) if number
+    )
+    why = "the snapshot lacks the content, or has it packed."
+    remedy = f"The next backup tries to fetch what is lacking; {WORKBOOK} names each."
+    return Loss(Kind.FILES, lacking.files + lacking.covers, words, why, remedy)
 
 
 def _named(counts: Mapping[str, int], *, numbers: bool = True) -> str:
@@ -200,14 +162,3 @@ def _named(counts: Mapping[str, int], *, numbers: bool = True) -> str:
     most = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     more = f" and {len(counts) - NAMED:,} more" if len(counts) > NAMED else ""
     return ", ".join(f"{field} ({count:,})" if numbers else field for field, count in most[:NAMED]) + more
-
-
-def _writes(plan: Plan, lacking: Lacking) -> Iterator[Loss]:
-    if count := lacking.writes:
-        yield Loss(
-            kind="writes",
-            count=count,
-            words=counted(count, "incomplete write"),
-            why="the service keeps values otherwise than they were sent.",
-            remedy=f"`bookferry migrate status {plan.name}` names them. {REASONS['kept_otherwise'].suggestion}",
-        )
