@@ -16,7 +16,7 @@ from pipelines.backup import read
 from pipelines.backup.nested import read_nested
 from pipelines.errors import StopError
 from pipelines.humanize import counted
-from pipelines.inventory import NESTED, nested_address
+from pipelines.inventory import NESTED
 from pipelines.migration.model.comparable import STEP, Side
 from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.journal import Journal
@@ -33,7 +33,7 @@ from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import create_view, escaped, literal, open_in_duckdb, open_table, row_batches
 from pipelines.store.snapshots.captures import Capture
-from pipelines.store.snapshots.facts import Unreadable
+from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture, resume_capture
 
@@ -118,45 +118,28 @@ class TargetReader:
 
         Raises `StopError` unless the reading is proved complete.
         """
-        capture = self._capture(target, run, resource)
-        facts = capture.facts.resources.get(resource)
-        nested = [name for name in self._settings.tenant(target).nested if name.partition("/")[0] == resource]
-        if facts is None:
-            result = read.read_raw(capture, client, resource, self._on_progress, alone=True, kinds=self._kinds)
-            if isinstance(result, Unreadable):
-                raise StopError(result.message)
-            facts = result
-        if not facts.complete:
-            shutil.rmtree(capture.path, ignore_errors=True)
-            raise StopError(
-                f"{resource} of '{target}' could not be read whole, so it is unknown what is missing there: {' '.join(facts.problems)} "
-                "Wait until no one is editing it, then run the same command again."
-            )
-        if unidentified := facts.records - _identified_rows(capture, resource):
+        capture, on_progress = self._capture(target, run, resource), self._on_progress
+        lists = [name for name in self._settings.tenant(target).nested if name.partition("/")[0] == resource]
+        known = capture.facts.resources
+        facts = known.get(resource) or read.read_raw(
+            capture, client, resource, on_progress, alone=True, kinds=self._kinds
+        )
+        if unidentified := _whole(capture, facts).records - _identified_rows(capture, resource):
             shutil.rmtree(capture.path, ignore_errors=True)
             raise StopError(
                 f"{counted(unidentified, 'record')} among the {resource} of '{target}' have no id, by which a migration knows records: it "
                 f"would create again what is there. Leave {resource} out (--resources)."
             )
-        lists = [self._entries(capture, client, name, target) for name in nested]
+        for name in lists:
+            _whole(capture, known.get(NESTED[name]) or read_nested(capture, client, name, on_progress))
         raw = folder / f"target-{resource}.parquet"
         with storage_errors(raw):
             whole = capture.raw_path(resource)
-            for entries, table in lists:
-                whole = _with_entries(whole, entries, table, capture.path)
+            for nested in (NESTED[name] for name in lists):
+                whole = _with_entries(whole, capture.raw_path(nested), f"raw_{nested}", capture.path)
             shutil.move(whole, raw)
             shutil.rmtree(capture.path)
         return TargetListing(raw, self._data.keys.to_write() if resource in PERSONAL else None)
-
-    def _entries(self, capture: Capture, client: LibraryClient, name: str, target: str) -> tuple[Path, str]:
-        """Read a list that each record has at an address of its own; returns its raw table, and the name of that."""
-        nested = NESTED[name]
-        facts = capture.facts.resources.get(nested) or read_nested(capture, client, name, self._on_progress)
-        if isinstance(facts, Unreadable) or not facts.complete:
-            shutil.rmtree(capture.path, ignore_errors=True)
-            why = facts.message if isinstance(facts, Unreadable) else " ".join(facts.problems)
-            raise StopError(f"{nested_address(name)} of '{target}' could not be read whole: {why}")
-        return capture.raw_path(nested), f"raw_{nested}"
 
     def _capture(self, target: str, run: str, resource: str) -> Capture:
         """The interrupted capture of an earlier run, or a new one."""
@@ -165,6 +148,20 @@ class TargetReader:
         name, resources = f"{run}-{resource}", (resource, f"to {run}")
         resumed = resume_capture(self._data, target, name, resources, **library, now=now)
         return resumed or begin_capture(self._data, target, name, resources, **library, now=now)
+
+
+def _whole(capture: Capture, result: ResourceFacts | Unreadable) -> ResourceFacts:
+    """The facts of a list that was read. Raises `StopError`, and removes the capture, unless it is proved to be whole."""
+    if isinstance(result, ResourceFacts) and result.complete:
+        return result
+    shutil.rmtree(capture.path, ignore_errors=True)
+    what, problems = (
+        (result.endpoint, result.problems) if isinstance(result, ResourceFacts) else ("A list", [result.message])
+    )
+    raise StopError(
+        f"{what} of '{capture.facts.tenant}' could not be read whole, so it is unknown what is missing there: {' '.join(problems)} Wait "
+        "until no one is editing it, then run the same command again."
+    )
 
 
 def _identified_rows(capture: Capture, resource: str) -> int:
