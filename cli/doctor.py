@@ -10,10 +10,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from cli.command_lines import with_command_lines
-from cli.nightly_check import NIGHTLY
 from cli.options import settings_of
 from cli.output import Answer, verdict
 from cli.progress import say_wait
+from cli.scheduler_check import NIGHTLY
 from pipelines.doctor.checks import CHECKS
 from pipelines.doctor.examination import Examination, examine
 from pipelines.doctor.findings import CheckResult, CheckStatus, failed, problem, worst

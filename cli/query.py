@@ -13,10 +13,10 @@ from pathlib import Path
 import duckdb
 from rich.console import RenderableType
 
-from cli.answers import BATCH_ROWS, Rows, write_csv, write_csv_file, write_parquet, write_rows_as_json, write_xlsx
 from cli.boundary import fail
 from cli.options import settings_of
 from cli.output import Answer, ReadableTable, say, write
+from cli.query_results import BATCH_ROWS, Rows, write_csv, write_csv_file, write_parquet, write_rows_as_json, write_xlsx
 from pipelines import examples
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.humanize import counted

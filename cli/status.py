@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from cli.nightly import RESTART, FailedRun, failed_runs, outdated_tenants, scheduler_runs
+from cli.dagster_runs import RESTART, FailedRun, failed_runs, outdated_tenants, scheduler_runs
 from cli.output import Answer, ReadableTable, ago, verdict, warning
 from cli.snapshots import checked, not_read_lines
 from pipelines.errors import ExitStatus

@@ -33,7 +33,7 @@ def backup(
     """Make one snapshot of a library now: read the records, stage the tables, prove completeness, publish."""
 
 
-@command("cli.night:run_night", opened=None, stopped=STOPPED)
+@command("cli.nightly:run_night", opened=None, stopped=STOPPED)
 def nightly(
     tenant: Tenant,
     config: ConfigOption = None,

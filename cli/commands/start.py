@@ -23,7 +23,7 @@ def demo(
     """Back up a local library of 5,445 real records, run three queries on it, and migrate it to version 3. Needs no account or network."""
 
 
-@command("cli.setup:write_config", opened=lambda config: config)
+@command("cli.init:write_config", opened=lambda config: config)
 def init(
     base_url: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Address of your library, without /api.")
@@ -41,7 +41,7 @@ def init(
     """Write a first bookferry.toml, or add a library to it, and print the next steps. What is there stays as it is."""
 
 
-@command("cli.servers:run_ui", opened=None)
+@command("cli.ui:run_ui", opened=None)
 def ui(
     host: Annotated[
         str,

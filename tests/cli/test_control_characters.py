@@ -11,9 +11,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cli.answers import write_rows_as_json
 from cli.boundary import command, run
 from cli.output import ReadableTable, plain_console, warning, write_json
+from cli.query_results import write_rows_as_json
 from pipelines.errors import ConfigurationError, ExitStatus
 
 HOSTILE = "\x1b[2J\x1b]0;x\x07 \x9b31m \u202egnp.exe \u2066 \u2028 [red]x[/red]"

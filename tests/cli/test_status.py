@@ -16,7 +16,7 @@ from dagster._core.events import DagsterEvent, DagsterEventType
 from dagster._daemon.types import DaemonHeartbeat
 from psycopg.conninfo import conninfo_to_dict
 
-from cli.nightly import ALIVE_SECONDS, SELECTED_ASSETS, failed_runs, scheduler_runs
+from cli.dagster_runs import ALIVE_SECONDS, SELECTED_ASSETS, failed_runs, scheduler_runs
 from pipelines.overview.libraries import ProblemCode, overview
 from pipelines.scopes import SCOPES
 from pipelines.settings.config_file import load_settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from cli.dagster_instance import dagster_folder
-from cli.nightly import RESTART, dagster_setting, outdated_tenants, scheduler_runs
+from cli.dagster_runs import RESTART, dagster_setting, outdated_tenants, scheduler_runs
 from pipelines.doctor.checks import Check
 from pipelines.doctor.findings import CheckResult, note, ok, problem
 from pipelines.doctor.look import Look

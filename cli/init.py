@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from cli.command_lines import command_line
-from cli.nightly import RESTART, outdated_tenants
+from cli.dagster_runs import RESTART, outdated_tenants
 from cli.output import Answer
 from pipelines.errors import ConfigurationError
 from pipelines.records.values import valid_text
