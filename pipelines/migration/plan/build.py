@@ -155,7 +155,7 @@ class PlanBuilder:
                     read=self._source,
                     library=library,
                 )
-        self._types = {resource: _without_questions(learner.type) for resource, learner in self.learners.items()}
+        self._types = {resource: without_questions(learner.type) for resource, learner in self.learners.items()}
         if mapping := self._request.mapping:
             self._types = {resource: mapping.follow(learner.type) for resource, learner in self.learners.items()}
             asked = (PUBLICATIONS, *self._request.resources)
@@ -349,7 +349,7 @@ def _schema_of(described: Description, resource: str, reads: Collection[str]) ->
     return schema, posted
 
 
-def _without_questions(learned: ResourceType) -> ResourceType:
+def without_questions(learned: ResourceType) -> ResourceType:
     """The type without references of which it is unknown where they lead, or how they are added to their list, where no file asks."""
     fields = {name: field for name, field in learned.fields.items() if not field.is_open}
     unsent = {

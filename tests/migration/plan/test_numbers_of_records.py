@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.plan.build import without_questions
 from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapping import MappingFile
 from pipelines.migration.plan.mapping_proposal import propose, proposed_text
@@ -47,7 +48,13 @@ FORMS: dict[str, Form] = {
     "JSON": lambda ids: json.dumps({"at": {"those": ids}}),
     "number in objects": lambda ids: {"work": {"number": ids[0]}},
     "URN": lambda ids: f"urn:library:location:{ids[0]}",
+    "kinds": lambda ids: [{"item_type": kind, "item_id": number} for number in ids for kind in ("Location", "Task")],
+    "kinds and texts": lambda ids: [{"kind": kind, "number": str(ids[0])} for kind in ("location", "user")],
+    "kinds deep": lambda ids: {"of": [{"type": kind, "id": ids[0]} for kind in ("Location", "Task", "Room")]},
+    "data": lambda ids: [{"data": {"type": kind, "id": str(ids[0])}} for kind in ("locations", "tasks", "rooms")],
 }
+
+BY_KIND = ("kinds", "kinds and texts", "kinds deep", "data")
 
 NAMES = (
     *("location", "location_id", "locationIds", "home-location", "Location.ID", "LOCATIONS"),
@@ -91,7 +98,8 @@ def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         own = listing(folder, resource, records)
-        library = {resource: own, "locations": listing(folder, "locations", [{"id": number} for number in IDS])}
+        others = {name: listing(folder, name, [{"id": number} for number in IDS]) for name in ("locations", "tasks")}
+        library = {**others, resource: own}
         learner = TypeLearner(
             assumed,
             own,
@@ -103,11 +111,11 @@ def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
             library=lambda: library,
         )
         proposal = propose(learner, "new")
-    types = [learner.type]
+    types = [without_questions(learner.type)]
     if proposal is not None:
         file = MappingFile(Path("map.toml"), proposed_text(None, [proposal], "old", "new"))
         assert proposed_text(file, [proposal], "old", "new") == file.text
-        answered = MappingFile(file.path, file.text.replace('leads_to = "?"', 'leads_to = "locations"'))
+        answered = MappingFile(file.path, file.text.replace('= "?"', '= "locations"'))
         assert not answered.questions()
         types += [file.follow(learner.type), answered.follow(learner.type)]
         assert not file.questions() or name not in types[1].fields
@@ -115,5 +123,8 @@ def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
         moved = publication_type(STANDARD_KINDS, learned=learned) if resource == PUBLICATIONS else learned
         for record in records:
             form_of_record = moved.form(record)
-            sent = {moved.fields[field].leads_to for field in form_of_record.values if name in moved.keys_of(field)}
-            assert sent == {"locations"} or (not sent and name in form_of_record.why)
+            fields = [moved.fields[field] for field in form_of_record.values if name in moved.keys_of(field)]
+            sent = {resource for field in fields for resource in field.resources}
+            assert sent <= ({"locations", "tasks"} if form in BY_KIND else {"locations"})
+            assert all(field.refers for field in fields)
+            assert sent or name in form_of_record.why
