@@ -274,7 +274,7 @@ def test_pages_of_a_sorted_list_are_requested_in_turn(one_budget: Budget, monkey
         depth.after(seconds, 1)
         assert depth.keeps_up == keeps_up
     monkeypatch.setattr(PrefetchDepth, "keeps_up", True)  # a busy machine is slow
-    service = Watched(1000, latencies=[0.002])
+    service = Watched(1000, latencies=[0.02])
     assert len(ids(listing_of(service, one_budget))) == 1000
     assert service.most == 1
 
