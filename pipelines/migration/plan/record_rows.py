@@ -1,7 +1,7 @@
 """Makes the row of a plan from a matched record, whichever resource it is.
 
 The rule is `field_merge`: add what the target lacks, replace what an earlier plan wrote unless people edited it since, and ask a person
-about everything else. The same rule says later whether a plan is stale (apply/staleness.py).
+about everything else.
 """
 
 from __future__ import annotations

@@ -126,26 +126,31 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         "actions": [(colour, ACTIONS[action]) for action, colour in colours.items()],
         "resources": resources,
         "most_records": longest_bar(resources),
-        "mails": counted(facts.mails, "person") if facts.mails else "",
-        "partial_dates": counted(partial, "date") if (partial := facts.not_moved.count("part_of_date")) else "",
-        "merges": counted(facts.count(Action.MERGE), "record") if facts.count(Action.MERGE) else "",
-        "replaced": counted(summary.replaced, "record") if summary.replaced else "",
+        "mails": _some(facts.mails, "person"),
+        "partial_dates": _some(facts.not_moved.count("part_of_date"), "date"),
+        "merges": _some(facts.count(Action.MERGE), "record"),
+        "replaced": _some(summary.replaced, "record"),
         "overwrite": facts.overwrite,
         "patched": patched,
         "most_patched": longest_bar(patched),
         "conflicts": [_group(facts, group) for group in summary.of_kind(Kind.UNDECIDED)],
         "waiting": _who("wait", facts.count(Action.CONFLICT), "record"),
-        "decisions": counted(facts.decisions, "decision") if facts.decisions else "",
+        "decisions": _some(facts.decisions, "decision"),
         "unfit": [_group(facts, group) for group in summary.of_kind(Kind.RECORDS)],
-        "nameless": counted(facts.unfit, "record") if facts.unfit else "",
+        "nameless": _some(facts.unfit, "record"),
         "unsent": [_group(facts, group) for group in unsent[:MOST_PATHS]],
         "more_unsent": f"{len(unsent) - MOST_PATHS:,}" if len(unsent) > MOST_PATHS else "",
         "matches": matches,
         "most_matches": longest_bar(matches),
         "files": _files(facts.files),
         "missing": [_group(facts, group) for group in summary.of_kind(Kind.FILES)],
-        "issues": counted(summary.lines, "line") if summary.lines else "",
+        "issues": _some(summary.lines, "line"),
     }
+
+
+def _some(number: int, noun: str) -> str:
+    """`3 records`, or nothing."""
+    return counted(number, noun) if number else ""
 
 
 def _who(does: str, number: int, noun: str) -> str:
