@@ -17,7 +17,7 @@ SENSOR_SECONDS = 30
 
 
 def configuration_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.SensorDefinition:
-    """A sensor that notes in Dagster's history what was loaded, for `init`, `doctor` and `status`. Red while the file says otherwise."""
+    """A sensor that notes in Dagster's history what was loaded, for `doctor` and `status`. Red while the file says otherwise."""
 
     @dg.sensor(
         name="configuration",

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from cli.command_lines import command_line
-from cli.dagster_runs import RESTART, outdated_tenants
 from cli.output import Answer
 from pipelines.errors import ConfigurationError
 from pipelines.records.values import valid_text
@@ -141,8 +139,6 @@ def _next_steps(path: Path, tenant: str, base_url: str | None, api: str, what: s
     )
     steps = [] if base_url else ["write the address of your library into it, as base_url"]
     steps += [sign_in, command_line("doctor", tenant), command_line("backup", tenant)]
-    if tenant in outdated_tenants(load_settings(path), datetime.now(UTC)):
-        steps.append(f"{RESTART[0].lower()}{RESTART[1:]}, which does not know '{tenant}' yet")
     document = {
         "config": str(path.absolute()),
         "tenant": tenant,
