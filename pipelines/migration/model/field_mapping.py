@@ -38,11 +38,13 @@ class FieldMapping(
     """Whether it refers to several records."""
     sent_as: SentAs = "number"
     """The form of the ids."""
+    within: str = ""
+    """The member of an object that has it, as in `{"data": [{"type": "locations", "id": "7"}]}`."""
     inside: tuple[str, ...] = ()
     """The members from an object, or from those of a list, to its id: `("user", "id")`."""
     kind: str = ""
-    """Where the kind of the record stands beside its id: the member of that object, as in `{"data": {"type": "locations", "id": "7"}}`, or
-    another field of the record, where the id is in no object: `{"subject_type": "Location", "subject_id": 7}`."""
+    """Where the kind of the record stands beside its id: the member of that object, as in `{"type": "locations", "id": "7"}`, or another
+    field of the record, where the id is in no object: `{"subject_type": "Location", "subject_id": 7}`."""
     kinds: dict[str, str] = {}
     """Kind → the resource of the records whose ids it has, where they are of several."""
     members: tuple[str, ...] = ()
@@ -94,6 +96,8 @@ class FieldMapping(
     def read(self, record: Mapping[str, Any], name: str) -> Any:
         """Its value in a record; None where that has none. An id whose kind is another field of the record is one object with it."""
         value = next((record[key] for key in self.keys_of(name) if key in record), None)
+        if self.within and isinstance(value, dict) and self.within in value:
+            return value[self.within]
         if self.is_pair and record_id(value) is not None:
             return {self.kind: record.get(self.kind), "id": value}
         return value
@@ -104,7 +108,7 @@ class FieldMapping(
         if self.is_pair:
             value = value or {}
             return {self.kind: value.get(self.kind), name: value.get("id")}
-        return {name: value}
+        return {name: {self.within: value} if self.within else value}
 
     @property
     def is_pair(self) -> bool:

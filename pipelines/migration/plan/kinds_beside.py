@@ -18,6 +18,8 @@ from pipelines.records.shapes.field_names import is_named_as_id, is_quantity, ki
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
 from pipelines.records.values import RecordId
 
+DATA = "data"
+
 MOST_KINDS = 20
 """Words beside the ids of a field; more are texts, and no kinds."""
 
@@ -73,11 +75,18 @@ def _forms(name: str, field: FieldShape, fields: Mapping[str, FieldShape]) -> It
         kind = kind_beside(name, fields)
         if kind and field.kinds:
             yield FieldMapping(kind=kind)
+    within, field = unwrapped(field)
     is_list = {*field.kinds} == {Kind.LIST} and field.entries is not None
     holder = field.entries if is_list and field.entries is not None else field
     if {*holder.kinds} == {Kind.OBJECT}:
         for inside, kind in _within((), holder.members):
-            yield FieldMapping(many=is_list, inside=inside, kind=kind)
+            yield FieldMapping(many=is_list, within=within, inside=inside, kind=kind)
+
+
+def unwrapped(field: FieldShape) -> tuple[str, FieldShape]:
+    """The member that has what a field refers to, where its objects have nothing else, as in JSON:API; and what that has."""
+    is_wrapped = {*field.kinds} == {Kind.OBJECT} and {*field.members} - {"links", "meta"} == {DATA}
+    return (DATA, field.members[DATA]) if is_wrapped else ("", field)
 
 
 def _within(above: tuple[str, ...], members: Mapping[str, FieldShape]) -> Iterator[tuple[tuple[str, ...], str]]:

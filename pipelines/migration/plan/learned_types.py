@@ -24,7 +24,7 @@ from pipelines.migration.model.resource_types import (
     is_written_later,
 )
 from pipelines.migration.model.target_reading import TargetListing
-from pipelines.migration.plan.kinds_beside import references_by_kind
+from pipelines.migration.plan.kinds_beside import references_by_kind, unwrapped
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
 from pipelines.migration.plan.numbers import fields_with_ids, text_ids_in
@@ -155,7 +155,10 @@ class TypeLearner:
                 continue
             key = next(key for key in self.type.keys_of(name) if key in self.source.fields)
             objects = (
-                entry for record in self.records() for entry in several(record.get(key)) if isinstance(entry, dict)
+                entry
+                for record in self.records()
+                for entry in several(field.read(record, key))
+                if isinstance(entry, dict)
             )
             for resources in fields_with_ids(objects, field.members, self._library(), self._text_ids).values():
                 owners[key] = resources
@@ -349,10 +352,11 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
 
     `leads_to`: the resource, if it is known; `is_doubtful`: whether its values may be ids.
     """
+    whole, (within, field), described = field, unwrapped(field), _unwrapped(field, described)
     inside, many = ids_within(name, field, described, leads_to), Kind.LIST in field.kinds
     if inside is not None and (leads_to or not is_doubtful):
         form = _FORMS[False, is_sent_as_text(*_at(inside.inside, described, field))]
-        return msgspec.structs.replace(inside, many=many, sent_as=form)
+        return msgspec.structs.replace(inside, many=many, sent_as=form, within=within)
     if inside is None and (leads_to or _is_reference(name, key, field)):
         resource = (
             leads_to
@@ -361,10 +365,16 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
             or resource_named(stem_of(key))
             or (assumed.resource if names_own_kind(stem_of(name)) else None)
         )
-        form = _FORMS[is_sent_as_object(described, field), is_sent_as_text(described, field)]
-        return FieldMapping(leads_to=resource, many=many, sent_as=form) if resource else None
+        if resource is None:
+            return None
+        as_text = is_sent_as_text(described, field)
+        if within and "type" in (field.entries or field).members:
+            form = _FORMS[False, as_text]
+            return FieldMapping(leads_to=resource, many=many, sent_as=form, within=within, inside=("id",), kind="type")
+        form = _FORMS[is_sent_as_object(described, field), as_text]
+        return FieldMapping(leads_to=resource, many=many, sent_as=form, within=within)
     is_assumed_plain = name in assumed.fields and name not in assumed.references
-    if inside is not None or is_doubtful or (not is_assumed_plain and may_name_records(key, field)):
+    if inside is not None or is_doubtful or (not is_assumed_plain and may_name_records(key, whole)):
         return None
     return FieldMapping(any_order=True) if name in assumed.lists and _is_plain_list(field) else PLAIN
 
@@ -389,16 +399,16 @@ def _with_link_members(
     fields, unsent = {**learned.fields}, dict[str, dict[str, str]]()
     for name in learned.references:
         key = next(key for key in learned.keys_of(name) if key in shown)
-        described, field = names[name], fields[name]
+        (_within, shape), described, field = unwrapped(shown[key]), _unwrapped(shown[key], names[name]), fields[name]
         schemas = (described.entries or described).members if described else {}
-        shapes = (shown[key].entries or shown[key]).members
+        shapes = (shape.entries or shape).members
         why = dict[str, str]()
         for member in link_members.get(key, ()):
             why[member] = LeftOut.NOT_MAPPED
             if may_name_records(member, shapes[member]) or key in doubtful:
                 why[member] = LeftOut.UNKNOWN_REFERENCE
             elif (schemas and (member not in schemas or schemas[member].read_only)) or not (
-                field.inside or is_sent_as_object(described, shown[key])
+                field.inside or is_sent_as_object(described, shape)
             ):
                 why[member] = LeftOut.NOT_DESCRIBED
         sent = tuple(member for member, reason in why.items() if reason == LeftOut.NOT_MAPPED)
@@ -489,6 +499,7 @@ def _described_by_kind(
     """The form of a reference to records of several resources; None where the target lacks the field of the kind, or of the id."""
     if form is None or (form.is_pair and form.kind not in names):
         return None
+    described, (_within, field) = _unwrapped(field, described), unwrapped(field)
     schema = (described.entries or described) if described else None
     for member in form.inside:
         needed = {member, form.kind} if member == form.inside[-1] else {member}
@@ -503,6 +514,12 @@ def _described_by_kind(
         sent_as=_FORMS[False, as_text],
         members=_taken_members(members, schemas, ("id", form.kind, *form.inside)) if form.inside else (),
     )
+
+
+def _unwrapped(field: FieldShape, described: FieldSchema | None) -> FieldSchema | None:
+    """What is described of what `unwrapped` has; all of it where the description has no such member."""
+    within, _ = unwrapped(field)
+    return described.members.get(within, described) if within and described else described
 
 
 def _may_be_reference(name: str, field: FieldShape) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from pipelines.migration.model.field_mapping import PLAIN, several
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.plan.kinds_beside import unwrapped
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, RecordShape
 from pipelines.records.values import RecordId, compact_json
@@ -57,7 +58,7 @@ def members_of_links(
     fields = {key: learned.fields.get(names.get(key, key), PLAIN) for key in values}
     for record in records if values else ():
         for key, by_member in values.items():
-            for entry in several(record.get(key)):
+            for entry in several(fields[key].read(record, key)):
                 if isinstance(entry, dict) and (number := fields[key].id_of(entry)) is not None:
                     for member, known in by_member.items():
                         known.add(number, entry.get(member))
@@ -71,8 +72,8 @@ def _candidates(
     learned: ResourceType, names: Mapping[str, str], shape: RecordShape, read: Mapping[str, TargetListing]
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the key of each reference with objects, and their members that are no fields of the record to which it leads."""
-    for key, field in shape.fields.items():
-        name = names.get(key, key)
+    for key in shape.fields:
+        name, (_within, field) = names.get(key, key), unwrapped(shape.fields[key])
         mapping = learned.fields.get(name, PLAIN)
         if not mapping.inside and not field.has_ids:
             continue

@@ -89,10 +89,8 @@ def test_a_reference_in_an_object_is_known(
     found = learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value})
     assert found.references == {field: (leads_to,)}
     read = found.values({field: value})[field]
-    assert (found.fields[field].id_of(read), found.fields[field].sent(found.fields[field].with_id(read, 9))) == (
-        7,
-        sent,
-    )
+    mapping = found.fields[field]
+    assert (mapping.id_of(read), mapping.payload(field, mapping.with_id(read, 9))) == (7, {field: sent})
     assert found.form({field: {"shelf": "B"}}).why == {field: LeftOut.NO_RECORD}
 
 

@@ -385,6 +385,11 @@ def test_the_kind_of_a_location_and_kinds_of_one_resource_are_no_references_of_s
     ]
     learned = learner_of(tmp_path, records, ResourceSchema()).type
     assert learned.form(records[0]).values == {name: value for name, value in records[0].items() if name != "id"}
+    many = {"id": 2, "title": "B", "locations": {"data": [{"type": "locations", "id": "1"}], "links": {"self": "/l"}}}
+    learned = learner_of(tmp_path, [many], ResourceSchema()).type
+    led = mapped(learned, learned.form(many), lambda _resource, number: (True, number * 10))
+    body = learned.fields["locations"].payload("locations", led.values["locations"])
+    assert body == {"locations": {"data": [{"type": "locations", "id": "10"}]}}
     of_one = [{"id": 1, "title": "A", "location": {"data": {"type": "locations", "id": "1"}}}]
     assert learner_of(tmp_path, of_one, ResourceSchema()).type.references == {"location": ("locations",)}
 
