@@ -70,6 +70,7 @@ CHECKS = {
 }
 
 
+@pytest.mark.long
 def test_a_backup_is_shown_as_that_of_a_run(installation: DagsterInstallation) -> None:
     assert status_of(installation) == 0
     told = pages(installation)

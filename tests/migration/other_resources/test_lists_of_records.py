@@ -69,7 +69,8 @@ def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> N
     )
 
 
-@pytest.mark.parametrize("pair", [pytest.param("target", marks=pytest.mark.long), "empty"], indirect=True)
+@pytest.mark.long
+@pytest.mark.parametrize("pair", ["target", "empty"], indirect=True)
 def test_members_at_an_address_of_their_own_are_moved_where_the_target_takes_them(pair: LibraryPair) -> None:
     """As numbers in its records. `nested` of the source reads them; they lead to the records of the target."""
     settings = {"tenant": "library", "shapes": {"resources": {"collections": {"fields": NAMES, "members": "listed"}}}}
