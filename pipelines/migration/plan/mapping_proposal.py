@@ -36,7 +36,8 @@ MOST_VALUES = 50
 """Values of one field that are asked about; more are left out, counted and named by each plan."""
 
 _NO_RECORD_HAS_IT = (
-    'no record has it: say what fills it, or write `from = ["..."]` with the name that it has in the source'
+    "no record of the source has it: say what fills every new record, or write "
+    '`from = ["..."]` with the name that it has in the source'
 )
 
 _GONE = "No record has any more:"
@@ -88,7 +89,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
             fields[name] = FieldMapping(fill=OPEN)
             why = learned.left_out.get(next((key for key in keys_of(name) if key in learned.left_out), ""))
             has = f"what records have is not sent. {REASONS[why].problem}" if why else _NO_RECORD_HAS_IT
-            comments[name] = f"'{target}' demands it, and {has}{_one_of(learner, name)}"
+            comments[name] = f"'{target}' demands it, and {has}{_one_of(learner, name) or _type_of(learner, name)}"
         elif (
             name in learned.fields
             and name not in learned.references
@@ -215,8 +216,8 @@ def _known_by_kind(owners: Mapping[str, Sequence[str]], field: FieldMapping) -> 
         if resource == OPEN
     )
     return (
-        f'. Which records are those of each kind? By their ids, {asked}. Answer each with a resource, "{NOTHING}" for plain values, '
-        f'or "{LEFT_OUT}"'
+        f". Which records are those of each kind? Half of its ids or more are of: {asked}. Answer each with a resource, "
+        f'"{NOTHING}" for plain values, or "{LEFT_OUT}"'
     )
 
 
@@ -238,6 +239,22 @@ def _key_in_source(learner: TypeLearner, name: str) -> str:
 def _one_of(learner: TypeLearner, name: str) -> str:
     choices = ", ".join(learner.choices.get(name, ()))
     return f"; one of {choices}" if choices else ""
+
+
+def _type_of(learner: TypeLearner, name: str) -> str:
+    """What a description takes in a field that a person fills, as it is written in the file."""
+    described = learner.schema.create.fields.get(name) if learner.schema.create else None
+    types = [_AS_WRITTEN[kind] for kind in (described.types if described else ()) if kind in _AS_WRITTEN]
+    return f"; it takes {' or '.join(types)}" if types else ""
+
+
+_AS_WRITTEN = {
+    "string": 'a text, such as "A"',
+    "integer": "a whole number, such as 1 without quotes",
+    "number": "a number, such as 1.5 without quotes",
+    "boolean": "true or false without quotes",
+}
+"""Type of JSON Schema → how a value of it is written."""
 
 
 def _keys(fields: Mapping[str, FieldMapping]) -> set[str]:

@@ -331,7 +331,7 @@ def test_a_kind_that_names_nothing_is_a_question(tmp_path: Path, pair: Callable[
     [question] = file_of(text).questions()
     lines = text.splitlines()
     assert 'Desk = "?"' in lines[question.line - 1]
-    assert "Desk: tasks, locations." in lines[question.line - 2]
+    assert "are of: Desk: tasks, locations." in lines[question.line - 2]
     assert text_of([learner], text) == text
     desk = {"id": 4, "title": "T3", **pair("Desk", 2)}
     for learned in (learner.type, file_of(text).follow(learner.type)):
