@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pipelines.migration.model.reasons import REASONS
 from pipelines.records.advice import CODES
+from pipelines.records.left_out import LeftOut
 from tests.migration.sample_plans import IN_ISSUES
 
 
@@ -20,3 +22,9 @@ def test_every_code_is_documented() -> None:
     }
     assert of_rules | others == {*CODES} | IN_ISSUES
     assert not of_rules & others
+
+
+def test_everything_that_is_left_out_has_a_reason_of_its_own() -> None:
+    """A rule of identifiers of the same code would lend it its sentence."""
+    assert {*LeftOut} <= REASONS.keys()
+    assert {*LeftOut}.isdisjoint(CODES)

@@ -21,7 +21,7 @@ class Action(StrEnum):
     SKIPPED = "skipped"
     """A person decided to leave it out."""
     QUARANTINED = "quarantined"
-    """It cannot be sent, and issues.tsv lists it (quarantine.py)."""
+    """It cannot be sent, and issues.tsv lists it with its reason."""
     DELETE = "delete"
     """Its record, which a plan created, is deleted; only in rows of an undo."""
 

@@ -47,7 +47,7 @@ class MappedForm(NamedTuple):
     """Fields whose value is not sent, so that the target keeps its own."""
     empty: dict[str, Any]
     reason: str | None
-    """Why it cannot be created (quarantine.py)."""
+    """Why it cannot be created: the code of a reason."""
     after: tuple[str, ...] = ()
     """The fields that a request of their own sets, once it is created."""
 
