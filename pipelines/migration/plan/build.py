@@ -228,6 +228,9 @@ class PlanBuilder:
             facts.unanswered = {
                 name: Unanswered(facts.left_out.pop(name, 0), why) for name, why in self._unanswered.items()
             }
+            facts.notes += [
+                note for learner in self.learners.values() for note in request.mapping.doubtful_answers(learner.type)
+            ]
         facts.types = self._types
         facts.notes += unproved_notes(
             {name: learned for name, learned in self._types.items() if name in totals}, request.target

@@ -230,7 +230,7 @@ def learn_from_shapes(
     }
     takes = {
         name: _rule(names[name], target.fields.get(name), with_choices=name not in contradicted)
-        for name in learned.fields
+        for name in (*learned.fields, *learned.required)
         if name not in learned.references and name not in doubted
     }
     added = {

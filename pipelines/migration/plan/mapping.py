@@ -21,7 +21,7 @@ from pipelines.inventory import RESOURCES
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, FieldMapping, plain
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule, ResourceType
 from pipelines.records.left_out import LeftOut
-from pipelines.records.values import text_of
+from pipelines.records.values import compact_json, text_of
 from pipelines.report.issues import safe_text
 from pipelines.settings.settings import Settings
 from pipelines.settings.validation_messages import did_you_mean, explain
@@ -153,6 +153,24 @@ class MappingFile:
             return ""
         fields = ", ".join(f"{safe_text(question.field)} (line {question.line})" for question in questions)
         return f"in {file} {fields} {'has' if len(questions) == 1 else 'have'} no answer"
+
+    def doubtful_answers(self, learned: ResourceType) -> list[str]:
+        """The answers about a resource that the target's description does not take, in words. They are sent all the same."""
+        mapping, words = self.resources.get(learned.resource, ResourceMapping()), list[str]()
+        for name, field in mapping.fields.items():
+            rule = learned.takes.get(name, FieldRule())
+            of_values = FieldRule(rule.choices)
+            doubtful = [
+                value for value in field.values.values() if value not in (OPEN, None) and of_values.refusal(value)
+            ]
+            doubtful += [field.fill] if field.fill not in (OPEN, None) and rule.refusal(field.fill) else []
+            if doubtful:
+                takes = " or ".join(rule.choices or rule.types)
+                said = ", ".join(safe_text(compact_json(value), 60) for value in doubtful)
+                words.append(
+                    f"{learned.resource}.{name}: by its description, the target takes {takes}, and not {said} of {self.path.name}."
+                )
+        return words
 
     def follow(self, learned: ResourceType) -> ResourceType:
         """How the file moves the records of a resource; of one that it does not have, the documented fields."""

@@ -220,6 +220,21 @@ def test_a_question_is_found_in_whatever_form_of_toml(text: str, lines: list[int
     assert [question.line for question in file_of(text).questions()] == lines
 
 
+def test_answers_that_the_description_does_not_take_are_named(tmp_path: Path) -> None:
+    """And followed all the same, because a description may be wrong."""
+    fields = {"title": FieldSchema(["string"]), "state": FieldSchema(["string"], choices=["open", "done"])}
+    fields |= {"desk": FieldSchema(["integer"])}
+    schema = ResourceSchema(create=PayloadSchema(fields, ["title", "desk"]))
+    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "state": "shut"}], schema)
+    text = text_of([learner])
+    assert "it takes a whole number, such as 1 without quotes" in text
+    for state, desk, named in (("done", "1", []), ("DONE", '"1"', ["state", "desk"])):
+        answered = file_of(text.replace('shut = "?"', f'shut = "{state}"').replace('fill = "?"', f"fill = {desk}"))
+        doubts = answered.doubtful_answers(learner.type)
+        assert [doubt.partition(":")[0] for doubt in doubts] == [f"tasks.{name}" for name in named]
+        assert answered.follow(learner.type).form({"id": 2, "title": "B", "state": "shut"}).values["state"] == state
+
+
 def test_a_plan_follows_the_file_to_the_letter(tmp_path: Path) -> None:
     """A field that a person takes out is left out, one that the description lacks is sent where the file says so."""
     records = [{"id": 1, "title": "A", "note": "N", "colour": "red"}]
