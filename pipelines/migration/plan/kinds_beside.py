@@ -1,7 +1,8 @@
 """Finds references to records of several resources, whose kind stands beside the id: `{"subject_type": "Location", "subject_id": 7}`.
 
 The kind may be another field of the record, or stand in the object that has the id, as in `[{"item_type": "Task", "item_id": 3}]` and
-`{"data": {"type": "tasks", "id": "3"}}`. Where a word leads is certain only if several words are names of resources that have the ids.
+`{"data": {"type": "tasks", "id": "3"}}`. Where a word leads is certain only in JSON:API, or if several words are names of resources that
+have the ids.
 """
 
 from __future__ import annotations
@@ -57,15 +58,17 @@ def references_by_kind(
         led = [
             _led_to(forms[name][place], by_kind, library)
             for place, by_kind in by_form.items()
-            if by_kind and (_is_named(forms[name][place]) or len({*map(named_kind, by_kind)} - {None}) > 1)
+            if by_kind and (_is_named(forms[name][place], by_kind) or len({*map(named_kind, by_kind)} - {None}) > 1)
         ]
         if led:
             references[name] = led[0] if len(led) == 1 else ReferenceByKind(None, {})
     return references
 
 
-def _is_named(form: FieldMapping) -> bool:
-    """Whether the names say that one has the kind of the other, as `item_type` and `item_id` do, and `type` and `id` may."""
+def _is_named(form: FieldMapping, kinds: Iterable[str]) -> bool:
+    """Whether the names say that one has the kind of the other, as `item_type` and `item_id` do; `type` and `id` in JSON:API."""
+    if form.within:
+        return all(map(named_kind, filter(None, kinds)))
     return form.is_pair or kind_beside(form.inside[-1], [form.kind]) == form.kind
 
 
@@ -115,7 +118,7 @@ def _led_to(form: FieldMapping, by_kind: IdsByKind, library: Mapping[str, Target
         return ReferenceByKind(None, {})
     owners = resources_with(by_kind, library)
     named = {word: resource for word in words if (resource := named_kind(word)) in owners.get(word, ())}
-    is_certain = len({*named.values()}) > 1
+    is_certain = bool(form.within) or len({*named.values()}) > 1
     kinds = {word: (named.get(word) if is_certain else None) or OPEN for word in words}
     return ReferenceByKind(replace(form, kinds=kinds), owners)
 

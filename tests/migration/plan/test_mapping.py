@@ -405,8 +405,9 @@ def test_the_kind_of_a_location_and_kinds_of_one_resource_are_no_references_of_s
     led = mapped(learned, learned.form(many), lambda _resource, number: (True, number * 10))
     body = learned.fields["locations"].payload("locations", led.values["locations"])
     assert body == {"locations": {"data": [{"type": "locations", "id": "10"}]}}
-    of_one = [{"id": 1, "title": "A", "location": {"data": {"type": "locations", "id": "1"}}}]
-    assert learner_of(tmp_path, of_one, ResourceSchema()).type.references == {"location": ("locations",)}
+    for name in ("location", "held_at"):
+        of_one = [{"id": 1, "title": "A", name: {"data": {"type": "locations", "id": "1"}}}]
+        assert learner_of(tmp_path, of_one, ResourceSchema()).type.references == {name: ("locations",)}
 
 
 def test_the_form_of_requests_is_a_line_that_a_plan_follows(tmp_path: Path) -> None:
