@@ -116,9 +116,8 @@ class Merges:
         held = {name: digest(compared.get(name)) for name in row.expected if resource_type.has(record, name)}
         self._journal.done(number, target_id=row.existing_target_id, held=held)
         for entry in self._journal.writes(self._plan, row.resource, row.source_id).values():
-            if (
-                is_done(entry) and entry.number > number
-            ):  # an earlier merge, whose fields the journal would take for the newest
+            # An earlier merge, whose fields the journal would take for the newest
+            if is_done(entry) and entry.number > number:
                 self._journal.done(entry.number, target_id=row.existing_target_id, held=held)
 
     def _remaining(self, row: PlanRow, number: RecordId) -> Mapping[str, Any] | None:

@@ -18,6 +18,7 @@ from pipelines.migration.plan.numbers import MOST_VALUES, resources_with
 from pipelines.records.shapes.field_names import is_named_as_id, is_quantity, kind_beside, named_kind
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
 from pipelines.records.values import RecordId
+from pipelines.shapes.model import FieldSchema
 
 DATA = "data"
 
@@ -36,33 +37,30 @@ class ReferenceByKind(NamedTuple):
     """Kind → the resources that have its ids."""
 
 
+NO_FORM = ReferenceByKind(None, {})
+
+
 def references_by_kind(
     records: Iterable[Mapping[str, Any]], shape: RecordShape, library: Mapping[str, TargetListing]
 ) -> dict[str, ReferenceByKind]:
     """Key of each field with references to records of several resources, and its form. `library`: every resource of the source."""
-    forms = {name: [*_forms(name, field, shape.fields)] for name, field in shape.fields.items()}
-    ids: dict[str, dict[int, IdsByKind]] = {
-        name: {place: {} for place in range(len(of_field))} for name, of_field in forms.items() if of_field
-    }
+    candidates = [
+        (name, form, IdsByKind()) for name, field in shape.fields.items() for form in _forms(name, field, shape.fields)
+    ]
     kinds_at_any_depth: dict[str, set[str]] = {name: set() for name, field in shape.fields.items() if _has_kind(field)}
-    for record in records if ids or kinds_at_any_depth else ():
+    for record in records if candidates or kinds_at_any_depth else ():
         for name, resources in kinds_at_any_depth.items():
             resources.update(_kinds(record.get(name)))
-        for name, by_form in ids.items():
-            for place, by_kind in by_form.items():
-                _note(by_kind, forms[name][place], name, record)
-    references = {
-        name: ReferenceByKind(None, {}) for name, resources in kinds_at_any_depth.items() if len(resources) > 1
+        for name, form, by_kind in candidates:
+            _note(by_kind, form, name, record)
+    led = dict[str, list[ReferenceByKind]]()
+    for name, form, by_kind in candidates:
+        if by_kind and (_is_named(form, by_kind) or len({*map(named_kind, by_kind)} - {None}) > 1):
+            led.setdefault(name, []).append(_led_to(form, by_kind, library))
+    several_kinds = {name for name, resources in kinds_at_any_depth.items() if len(resources) > 1}
+    return dict.fromkeys(several_kinds, NO_FORM) | {
+        name: references[0] if len(references) == 1 else NO_FORM for name, references in led.items()
     }
-    for name, by_form in ids.items():
-        led = [
-            _led_to(forms[name][place], by_kind, library)
-            for place, by_kind in by_form.items()
-            if by_kind and (_is_named(forms[name][place], by_kind) or len({*map(named_kind, by_kind)} - {None}) > 1)
-        ]
-        if led:
-            references[name] = led[0] if len(led) == 1 else ReferenceByKind(None, {})
-    return references
 
 
 def _is_named(form: FieldMapping, kinds: Iterable[str]) -> bool:
@@ -78,7 +76,7 @@ def _forms(name: str, field: FieldShape, fields: Mapping[str, FieldShape]) -> It
         kind = kind_beside(name, fields)
         if kind and field.kinds:
             yield FieldMapping(kind=kind)
-    within, field = unwrapped(field)
+    within, field, _described = unwrapped(field)
     is_list = {*field.kinds} == {Kind.LIST} and field.entries is not None
     holder = field.entries if is_list and field.entries is not None else field
     if {*holder.kinds} == {Kind.OBJECT}:
@@ -86,10 +84,14 @@ def _forms(name: str, field: FieldShape, fields: Mapping[str, FieldShape]) -> It
             yield FieldMapping(many=is_list, within=within, inside=inside, kind=kind)
 
 
-def unwrapped(field: FieldShape) -> tuple[str, FieldShape]:
-    """The member that has what a field refers to, where its objects have nothing else, as in JSON:API; and what that has."""
-    is_wrapped = {*field.kinds} == {Kind.OBJECT} and {*field.members} - {"links", "meta"} == {DATA}
-    return (DATA, field.members[DATA]) if is_wrapped else ("", field)
+def unwrapped(field: FieldShape, described: FieldSchema | None = None) -> tuple[str, FieldShape, FieldSchema | None]:
+    """The member that has what a field refers to, where its objects have nothing else, as in JSON:API; its shape, and its description.
+
+    A description that lacks the member describes what it has.
+    """
+    if {*field.kinds} != {Kind.OBJECT} or {*field.members} - {"links", "meta"} != {DATA}:
+        return "", field, described
+    return DATA, field.members[DATA], described and described.members.get(DATA, described)
 
 
 def _within(above: tuple[str, ...], members: Mapping[str, FieldShape]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -115,7 +117,7 @@ def _led_to(form: FieldMapping, by_kind: IdsByKind, library: Mapping[str, Target
     """Each kind leads to the resource that it names and whose ids it has; it is a question where that is not certain."""
     words = [word for word in sorted(by_kind) if word]
     if not 0 < len(words) <= MOST_KINDS:
-        return ReferenceByKind(None, {})
+        return NO_FORM
     owners = resources_with(by_kind, library)
     named = {word: resource for word in words if (resource := named_kind(word)) in owners.get(word, ())}
     is_certain = bool(form.within) or len({*named.values()}) > 1

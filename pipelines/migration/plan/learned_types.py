@@ -352,7 +352,7 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
 
     `leads_to`: the resource, if it is known; `is_doubtful`: whether its values may be ids.
     """
-    whole, (within, field), described = field, unwrapped(field), _unwrapped(field, described)
+    whole, (within, field, described) = field, unwrapped(field, described)
     inside, many = ids_within(name, field, described, leads_to), Kind.LIST in field.kinds
     if inside is not None and (leads_to or not is_doubtful):
         form = _FORMS[False, is_sent_as_text(*_at(inside.inside, described, field))]
@@ -399,7 +399,7 @@ def _with_link_members(
     fields, unsent = {**learned.fields}, dict[str, dict[str, str]]()
     for name in learned.references:
         key = next(key for key in learned.keys_of(name) if key in shown)
-        (_within, shape), described, field = unwrapped(shown[key]), _unwrapped(shown[key], names[name]), fields[name]
+        (_within, shape, described), field = unwrapped(shown[key], names[name]), fields[name]
         schemas = (described.entries or described).members if described else {}
         shapes = (shape.entries or shape).members
         why = dict[str, str]()
@@ -499,7 +499,7 @@ def _described_by_kind(
     """The form of a reference to records of several resources; None where the target lacks the field of the kind, or of the id."""
     if form is None or (form.is_pair and form.kind not in names):
         return None
-    described, (_within, field) = _unwrapped(field, described), unwrapped(field)
+    _within, field, described = unwrapped(field, described)
     schema = (described.entries or described) if described else None
     for member in form.inside:
         needed = {member, form.kind} if member == form.inside[-1] else {member}
@@ -514,12 +514,6 @@ def _described_by_kind(
         sent_as=_FORMS[False, as_text],
         members=_taken_members(members, schemas, ("id", form.kind, *form.inside)) if form.inside else (),
     )
-
-
-def _unwrapped(field: FieldShape, described: FieldSchema | None) -> FieldSchema | None:
-    """What is described of what `unwrapped` has; all of it where the description has no such member."""
-    within, _ = unwrapped(field)
-    return described.members.get(within, described) if within and described else described
 
 
 def _may_be_reference(name: str, field: FieldShape) -> bool:

@@ -73,7 +73,7 @@ def _candidates(
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the key of each reference with objects, and their members that are no fields of the record to which it leads."""
     for key in shape.fields:
-        name, (_within, field) = names.get(key, key), unwrapped(shape.fields[key])
+        name, (_within, field, _described) = names.get(key, key), unwrapped(shape.fields[key])
         mapping = learned.fields.get(name, PLAIN)
         if not mapping.inside and not field.has_ids:
             continue

@@ -57,6 +57,11 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """As `RequestForm`."""
 
     @property
+    def form(self) -> RequestForm:
+        """The form of its writes. Raises `ValidationError`."""
+        return RequestForm(**self.requests)
+
+    @property
     def named(self) -> dict[str, FieldMapping]:
         """Every field that is sent."""
         return plain(*self.same) | self.fields
@@ -99,7 +104,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
             unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
             after_create=self.after_create,
-        ).sent_by(RequestForm(**self.requests))
+        ).sent_by(self.form)
 
 
 class Question(NamedTuple):
@@ -225,12 +230,12 @@ def _mapping_of(path: Path, resource: str, table: Any) -> ResourceMapping:
             f"{path}: {where}: {error}. docs/first-contact.md says what a line may have."
         ) from None
     try:
-        RequestForm(**mapping.requests)
+        problem = next(_problems(resource, mapping), None)
     except ValidationError as error:
         raise ConfigurationError(
             explain(f"{path}: [{resource}] requests", error, lambda _: RequestForm.model_fields)
         ) from None
-    for problem in _problems(resource, mapping):
+    if problem is not None:
         raise ConfigurationError(f"{path}: {problem}")
     return mapping
 
@@ -249,7 +254,7 @@ def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:
                 f"[{resource}.after_create] {name} = '{request}': it is PATCH or PUT, which may be repeated, and a path below the "
                 'record, such as "PATCH complete".'
             )
-    if mistake := request_problem({resource: RequestForm(**mapping.requests)}):
+    if mistake := request_problem({resource: mapping.form}):
         yield f"[{resource}] requests: {mistake}"
     for name in (name for names in mapping.keys for name in names if name not in named):
         yield f"[{resource}] keys: '{name}' is no field that is sent."
