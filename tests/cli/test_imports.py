@@ -18,7 +18,7 @@ import bookferry
 bookferry.main()
 """
 
-NEVER = {"psycopg", "obstore", "adbc_driver_postgresql", "cryptography"}
+NEVER = {"psycopg", "obstore", "cryptography"}
 """What no command imports that needs none of it: other data folders, databases, keys."""
 
 FOR_RUNS = {"dagster", "sqlalchemy", "alembic", "assets_defs", "jinja2", "xlsxwriter"}

@@ -1,25 +1,26 @@
-"""Copies a table of a snapshot into the database: Parquet, Arrow batches, binary COPY. Memory does not grow with it (I11)."""
+"""Copies a table of a snapshot into the database: Parquet, Arrow, CSV, COPY. Memory does not grow with it (I11)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import csv
 
-from pipelines.records.tables.description import Table
-from pipelines.store.parquet import row_batches
+from pipelines.records.tables.description import Column, Table
+from pipelines.store.parquet import quoted, row_batches
+from pipelines.store.postgres.definitions import column_list
+from pipelines.store.postgres.server import Session
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 REPLACEMENT = "\ufffd"
 """Replaces the character NUL, which no text in Postgres can have. The Parquet tables and the raw payload keep it."""
 
-BATCH_BYTES = 512 * 1024
-"""Bytes of a batch that the driver encodes at once. A whole row group would not fit into the processor's cache."""
-
 _ESCAPED_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+_WITHOUT_NAMES = csv.WriteOptions(include_header=False)
 
 
 class CopiedRows:
@@ -31,50 +32,34 @@ class CopiedRows:
         """Values with a NUL."""
         self.keyless = ""
         """A sentence about rows without a key of their own."""
-        self.error: BaseException | None = None
-        """An error of making batches. The driver reports such errors in its own words only."""
 
 
-def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapshot: Snapshot) -> CopiedRows:
+def copy_table(session: Session, schema: str, table: Table, data: DataFolder, snapshot: Snapshot) -> CopiedRows:
     """Append the rows of a table. Columns that the file lacks stay empty."""
     copied = CopiedRows()
     with data.open_table(snapshot, table.name) as file:
         columns = [column for column in table.columns if column.name in file.schema_arrow.names]
-        arrow_schema = pa.schema([(column.name, pa.json_() if column.json else column.type) for column in columns])
-        batches = row_batches(file, arrow_schema.names)
-        stream = pa.RecordBatchReader.from_batches(arrow_schema, _converted_batches(batches, arrow_schema, copied))
-        try:
-            cursor.adbc_ingest(table.name, stream, mode="append", db_schema_name=schema)
-        except Exception:
-            if copied.error is not None:
-                raise copied.error from None
-            raise
+        names = [column.name for column in columns]
+        batches = (_as_csv(batch, columns, copied) for batch in row_batches(file, names))
+        session.copy(f"{quoted(schema, table.name)} ({column_list(names)})", batches)
     return copied
 
 
-def _converted_batches(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, copied: CopiedRows
-) -> Iterator[pa.RecordBatch]:
-    """Batches in the types of the database."""
-    try:
-        for batch in batches:
-            columns = [_converted_column(batch.column(field.name), field.type, copied) for field in schema]
-            converted = pa.RecordBatch.from_arrays(columns, schema=schema)
-            rows = max(1, batch.num_rows * BATCH_BYTES // max(1, converted.nbytes))
-            for first in range(0, batch.num_rows, rows):
-                yield converted.slice(first, rows)
-            copied.rows += batch.num_rows
-    except BaseException as error:
-        copied.error = error
-        raise
+def _as_csv(batch: pa.RecordBatch, columns: list[Column], copied: CopiedRows) -> bytes:
+    """Rows as Postgres reads them: each text in quotes, so that an empty one is not NULL."""
+    values = [_converted_column(batch.column(column.name), column, copied) for column in columns]
+    rows = pa.BufferOutputStream()
+    csv.write_csv(pa.record_batch(values, names=[column.name for column in columns]), rows, _WITHOUT_NAMES)
+    copied.rows += batch.num_rows
+    return rows.getvalue().to_pybytes()
 
 
-def _converted_column(values: Any, data_type: pa.DataType, copied: CopiedRows) -> Any:
-    """Converts a column for Postgres."""
-    if data_type == pa.json_():
-        return pa.ExtensionArray.from_storage(data_type, _replaced(values.cast(pa.string()), r"\u0000", copied))
-    values = values.cast(data_type)
-    return _replaced(values, "\x00", copied) if pa.types.is_string(data_type) and _may_hold_nul(values) else values
+def _converted_column(values: Any, column: Column, copied: CopiedRows) -> Any:
+    """A column in the type of its description, without NUL."""
+    values = values.cast(column.type)
+    if column.json:
+        return _replaced(values, r"\u0000", copied)
+    return _replaced(values, "\x00", copied) if pa.types.is_string(column.type) and _may_hold_nul(values) else values
 
 
 def _may_hold_nul(texts: Any) -> bool:

@@ -99,8 +99,8 @@ class Database:
         return self._server.secret
 
     def check(self) -> None:
-        """Connect as a load does, with both of its drivers. Raises the errors of a load."""
-        with self._server.session(), self._server.copier():
+        """Connect as a load does. Raises the errors of a load."""
+        with self._server.session():
             pass
 
     def loaded_snapshots(self, tenant: str) -> list[str]:
@@ -189,10 +189,9 @@ class Database:
 
         def copy(copied: CopiedTable) -> CopiedRows:
             name = snapshot.manifest.snapshot
-            with self._server.copier() as cursor:
-                cursor.execute(create_copied(copied.loading, copied.table))
-                rows = copy_table(cursor, copied.loading, copied.table, data, snapshot)
             with self._server.session() as beside:
+                beside.run(create_copied(copied.loading, copied.table))
+                rows = copy_table(beside, copied.loading, copied.table, data, snapshot)
                 rows.keyless = separate_keyless(beside, copied)
                 if later := _next_loaded(loaded.get(copied.table.name, ()), name):
                     find_older_rows(beside, copied, name, later)

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from adbc_driver_manager import Error as CopyError
-from adbc_driver_manager import OperationalError as CopyOperationalError
 
 from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
 from pipelines.state.postgres_errors import WRONG_ADDRESS, server_message
@@ -39,7 +37,7 @@ _REMEDIES: dict[str, tuple[type[BookferryError], str]] = {
 }
 """SQLSTATE, or its beginning → kind of error and remedy."""
 
-_OF_THE_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError, CopyOperationalError)
+_OF_THE_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError)
 """Without a code, these are libpq's own, of its connection; others are of a driver that does not take a value."""
 
 UNTOUCHED = "The previous content of the database is untouched"
@@ -50,7 +48,7 @@ def connection_errors(place: str, secret: str) -> Iterator[None]:
     """Converts errors of connecting."""
     try:
         yield
-    except (psycopg.Error, CopyError) as error:
+    except psycopg.Error as error:
         message = server_message(error, secret)
         if WRONG_ADDRESS.search(str(error)):
             raise ConfigurationError(
@@ -66,7 +64,7 @@ def statement_errors(trying: str, place: str, secret: str, again: str) -> Iterat
     """Converts errors of statements. `trying` is what was tried, and `again` the command that repeats it."""
     try:
         yield
-    except (psycopg.Error, CopyError) as error:
+    except psycopg.Error as error:
         state = getattr(error, "sqlstate", None) or ""
         kind, remedy = _remedy(state or ("08" if isinstance(error, _OF_THE_CONNECTION) else ""))
         code = f" (SQLSTATE {state})" if state else ""

@@ -1,14 +1,12 @@
-"""Connections to the configured database: one kind for statements, one for Arrow batches."""
+"""Connections to the configured database."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import adbc_driver_postgresql.dbapi
 import psycopg
-from adbc_driver_manager import Error as CopyError
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.postgres_address import PostgresAddress
@@ -27,9 +25,11 @@ _SESSION_SETTINGS = (
     "SET search_path = pg_catalog",
     "SET maintenance_work_mem = '256MB'",
     "SET jit = off",
+    "SELECT set_config(name, 'lz4', false) FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY(enumvals)",
 )
 """A load has no time limit, whatever this user's default is. Names refer to no other schema by accident. Indexes are built in memory. The
-server compiles no query: those of a load are short, and a whole load is quicker without."""
+server compiles no query: those of a load are short, and a whole load is quicker without. Long texts are packed by lz4, where the server
+has it (from Postgres 14 on, unless it was built without): the default takes longer."""
 
 
 class Session:
@@ -55,6 +55,15 @@ class Session:
     def count(self, statement: str) -> int:
         """Execute a statement. Returns the number of rows that it wrote or removed."""
         return self._connection.execute(statement.encode()).rowcount
+
+    def copy(self, target: str, rows: Iterable[bytes]) -> None:
+        """Append rows in CSV to a table, whose quoted name and columns are given. An error of `rows` leaves none of them."""
+        with (
+            self._connection.cursor() as cursor,
+            cursor.copy(f"COPY {target} FROM STDIN (FORMAT csv)".encode()) as copy,
+        ):
+            for content in rows:
+                copy.write(content)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -86,19 +95,3 @@ class Server:
             session = Session(connection)
             session.run(*_SESSION_SETTINGS)
             yield session
-
-    @contextmanager
-    def copier(self) -> Iterator[Any]:
-        """A cursor that takes Arrow batches (ADBC). The block is committed when it ends without an error."""
-        with connection_errors(self.place, self.secret):
-            connection = adbc_driver_postgresql.dbapi.connect(self._conninfo)
-        with connection, connection.cursor() as cursor:
-            for statement in _SESSION_SETTINGS:
-                cursor.execute(statement)
-            connection.commit()
-            try:
-                cursor.execute("SET default_toast_compression = lz4")
-            except CopyError:  # before Postgres 14, or built without lz4: the default takes longer for long texts
-                connection.rollback()
-            yield cursor
-            connection.commit()

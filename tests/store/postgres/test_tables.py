@@ -98,6 +98,14 @@ def test_data_that_violates_a_key_is_loaded_and_reported(data: DataFolder, postg
     assert [note.split(":")[0] for note in staged.notes] == ["publications", "locations"]
 
 
+def test_every_text_arrives_as_it_is(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """An empty one is not NULL; quotes, line ends, and what ends a COPY are characters like others."""
+    texts = ["", " ", '"', '""', ",", "\\.", "a\n\\.\nb", "a\r\nb", "\r", "\\N", "NULL", "\ufeff\U0001f4da", None]
+    records = [json.dumps({"id": number, "title": text}) for number, text in enumerate(texts)]
+    postgres.load(data, library_snapshot(data, {"tasks": records}))
+    assert ask("SELECT title FROM tasks ORDER BY id") == [(text,) for text in texts]
+
+
 def _random_text() -> str:
     """A text that is too long for an index and cannot be compressed."""
     return "".join(chr(0x4E00 + number * 7919 % 20000) for number in range(20_000))
