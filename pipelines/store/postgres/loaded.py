@@ -1,4 +1,4 @@
-"""Which snapshots a library's schema has: `loaded_tables` by table, and `snapshots`, what is known of each."""
+"""What a library's schema has: `loaded_tables`, its snapshots by table; `snapshots`, what is known of each; and `observed_columns`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pipelines.records.tables.registry import table_of
 from pipelines.store.catalogue import SNAPSHOTS, row_of
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.definitions import column_list, comments, fitting_name, sql_type
+from pipelines.store.postgres.observed import OBSERVED_COLUMNS
 from pipelines.store.postgres.schemas import columns_of
 from pipelines.store.postgres.server import Session
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -20,23 +21,23 @@ Loaded = Mapping[str, list[str]]
 
 
 def create_lists(session: Session, schema: str) -> None:
-    """Create both tables, if they are not there. Raises `StorageError` for those of another format."""
-    lists = columns_of(session, schema, [LOADED_TABLES, SNAPSHOTS.name])
-    columns = [column.name for column in SNAPSHOTS.columns]
-    if lists.get(LOADED_TABLES, _LOADED_COLUMNS) != _LOADED_COLUMNS or [*lists.get(SNAPSHOTS.name, columns)] != columns:
+    """Create the three tables, if they are not there. Raises `StorageError` for those of another format."""
+    lists = columns_of(session, schema, [*_COLUMNS])
+    if lists and {name: [*columns] for name, columns in lists.items()} != _COLUMNS:
         raise StorageError(
             f"The tables in the schema {schema} have the format of an earlier Bookferry. Drop it (DROP SCHEMA {quoted(schema)} CASCADE) "
             "and run `bookferry stage --history`, which loads every snapshot again."
         )
     if lists:
         return
-    loaded = quoted(schema, LOADED_TABLES)
-    noted = ", ".join(f"{name} {kind} NOT NULL" for name, kind in _LOADED_COLUMNS.items())
+    loaded, observed = quoted(schema, LOADED_TABLES), quoted(schema, OBSERVED_COLUMNS)
     described = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in SNAPSHOTS.columns)
     key = quoted(fitting_name(f"{SNAPSHOTS.name}_pkey"))
     session.run(
-        f"CREATE TABLE {loaded} ({noted}, PRIMARY KEY (table_name, snapshot))",
+        f"CREATE TABLE {loaded} (table_name text NOT NULL, snapshot text NOT NULL, PRIMARY KEY (table_name, snapshot))",
         f"COMMENT ON TABLE {loaded} IS 'Which snapshots the tables have.'",
+        f"CREATE TABLE {observed} (columns text NOT NULL)",
+        f"COMMENT ON TABLE {observed} IS 'The columns of the service''s own fields in all snapshots that were ever loaded.'",
         f"CREATE TABLE {quoted(schema, SNAPSHOTS.name)} ({described}, CONSTRAINT {key} PRIMARY KEY ({column_list(SNAPSHOTS.key)}))",
         *comments(
             "TABLE",
@@ -48,7 +49,12 @@ def create_lists(session: Session, schema: str) -> None:
     )
 
 
-_LOADED_COLUMNS = {"table_name": "text", "snapshot": "text"}
+_COLUMNS = {
+    LOADED_TABLES: ["table_name", "snapshot"],
+    SNAPSHOTS.name: [column.name for column in SNAPSHOTS.columns],
+    OBSERVED_COLUMNS: ["columns"],
+}
+"""Table → its columns."""
 
 
 def read_loaded(session: Session, schema: str) -> dict[str, list[str]]:

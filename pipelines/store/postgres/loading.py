@@ -39,7 +39,7 @@ from pipelines.store.postgres.loaded import (
     read_loaded,
     write_snapshots,
 )
-from pipelines.store.postgres.observed import loaded_table, observed_of
+from pipelines.store.postgres.observed import loaded_table, note_observed, observed_of
 from pipelines.store.postgres.postgres_errors import statement_errors
 from pipelines.store.postgres.schemas import (
     TenantSchemas,
@@ -123,7 +123,7 @@ class Database:
             tables, notes = _readable_tables(data, snapshot)
             tables = [loaded_table(table, snapshot) for table in tables]
             try:
-                copies = self._prepare(session, schemas, tables, is_granted=is_granted)
+                copies = self._prepare(session, schemas, tables, snapshot, is_granted=is_granted)
                 copied = self._copy(session, copies, data, snapshot)
                 written = self._write(session, schemas, copies, data, snapshot)
                 left_out = self._add_keys(session, schemas)
@@ -153,7 +153,7 @@ class Database:
             yield session
 
     def _prepare(
-        self, session: Session, schemas: TenantSchemas, tables: Sequence[Table], *, is_granted: bool
+        self, session: Session, schemas: TenantSchemas, tables: Sequence[Table], snapshot: Snapshot, *, is_granted: bool
     ) -> list[CopiedTable]:
         """Make what the load needs and is not there: schemas, tables, columns and views, all of them without rows of it."""
 
@@ -164,7 +164,8 @@ class Database:
             kept = columns_of(session, schemas.main)
             for table in tables:
                 _make_table(session, schemas.main, table, kept.get(rows_name(table.name)))
-            make_views(session, schemas, self._views, tables)
+            note_observed(session, schemas.main, snapshot)
+            make_views(session, schemas, self._views)
             if is_granted:
                 grant(session, schemas, self._views)
 

@@ -17,7 +17,7 @@ from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, deleted_rows, dele
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.changes import history_rows, own_rows
 from pipelines.store.postgres.definitions import comments, history_name, rows_name, sql_type
-from pipelines.store.postgres.observed import IMPERSONAL, RESOURCE_OF, ObservedOf, observed_columns, with_observed
+from pipelines.store.postgres.observed import OBSERVED_COLUMNS, ObservedOf, read_observed, with_observed
 from pipelines.store.postgres.schemas import TenantSchemas, columns_of, tenants_in_database
 from pipelines.store.postgres.server import Session
 
@@ -52,14 +52,11 @@ class View:
         return {column.name: sql_type(column) for column in self.table.columns}
 
 
-def make_views(session: Session, schemas: TenantSchemas, views: str, fresh: Sequence[Table]) -> None:
-    """Make the views of a library and those in the schema `views`, where they are not there as they should be, in the caller's transaction.
-
-    `fresh`: the tables that are about to be loaded, with the observed columns of their snapshot.
-    """
+def make_views(session: Session, schemas: TenantSchemas, views: str) -> None:
+    """Make the views of a library and those in the schema `views` that are not as they should be, in the caller's transaction."""
     names = [name for table in TABLES for name in (table, history_name(table))]
     own_there, shared_there = columns_of(session, schemas.main, names), columns_of(session, views, kinds="v")
-    own = _own_views(session, schemas, fresh)
+    own = _own_views(session, schemas)
     changed = [view for view in own if list(own_there.get(view.table.name, {}).items()) != list(view.columns.items())]
     unfit = [view.table.name for view in changed if not _extends(view.columns, own_there.get(view.table.name, {}))]
     if unfit:
@@ -71,10 +68,10 @@ def make_views(session: Session, schemas: TenantSchemas, views: str, fresh: Sequ
     _make_shared_views(session, views, shared_there)
 
 
-def _own_views(session: Session, schemas: TenantSchemas, fresh: Sequence[Table]) -> list[View]:
+def _own_views(session: Session, schemas: TenantSchemas) -> list[View]:
     """The newest rows and the history of each table of a library."""
     kept = columns_of(session, schemas.main, [rows_name(table) for table in TABLES])
-    observed = observed_columns(session, [], RESOURCE_OF, fresh, first=schemas.main)
+    observed = read_observed(session, [schemas.main])
     made = list[View]()
     for name, table in TABLES.items():
         if rows_name(name) not in kept:
@@ -92,13 +89,12 @@ def _own_views(session: Session, schemas: TenantSchemas, fresh: Sequence[Table])
 
 def _make_shared_views(session: Session, schema: str, view_columns: Columns) -> None:
     """The views over all libraries; those that need another come after it."""
-    tenants = tenants_in_database(session)
     sources: dict[str, list[Source]] = {}
-    for tenant in tenants:
+    for tenant in tenants_in_database(session):
         for relation, columns in columns_of(session, tenant.main).items():
             sources.setdefault(relation, []).append(Source(tenant.main, relation, columns))
-    observed = observed_columns(session, [tenant.main for tenant in tenants], IMPERSONAL, first=schema)
-    views = list(_shared_views(sources, observed))
+    observed = read_observed(session, [source.schema for source in sources.get(OBSERVED_COLUMNS, ())])
+    views = list(_shared_views(sources, observed, view_columns))
     if any(not _extends(view.columns, view_columns.get(view.table.name, {})) for view in views):
         _drop_views(session, schema, view_columns)
         view_columns = {}
@@ -114,13 +110,15 @@ def _make_shared_views(session: Session, schema: str, view_columns: Columns) -> 
     session.run(*statements, "SET LOCAL search_path = pg_catalog")
 
 
-def _shared_views(sources: Mapping[str, Sequence[Source]], observed: ObservedOf) -> Iterator[View]:
-    tables = [with_observed(table.impersonal, observed) for table in TABLES.values()]
+def _shared_views(
+    sources: Mapping[str, Sequence[Source]], observed: ObservedOf, view_columns: Columns
+) -> Iterator[View]:
+    tables = [with_observed(table, observed, view_columns.get(name, ())).impersonal for name, table in TABLES.items()]
     for view in (SNAPSHOTS, *(view for table in tables for view in table_views(table))):
         yield View(view, _union(view, sources.get(view.name, ())))
     yield View(TABLES_READ, tables_read_rows())
     for resource, (records, *_) in STAGED.items():
-        shown = with_observed(records.impersonal, observed)
+        shown = with_observed(records, observed, view_columns.get(records.name, ())).impersonal
         gone = deleted_view(shown)
         names = ", ".join(quoted(column.name) for column in gone.columns)
         yield View(gone, f"SELECT {names} FROM ({deleted_rows(shown, resource)}) AS gone")  # noqa: S608  names of ours
