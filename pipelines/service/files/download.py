@@ -176,8 +176,7 @@ class Downloads:
             # packed bytes may have no content at all, without an end (I13); of unknown ones the library's size says nothing
             most = MAX_BYTES if size is None or not {*codings} <= _CODINGS else 2 * size + _STEP
             sha256, received = _written(chunks, into, most, f"{host} sends more bytes than there should be")
-            sent = Received(sha256, received, etag)
-            return _unpacked(sent, into, codings, host, size, is_gzip_file=size is None and _is_gzip_file(response))
+            return _unpacked(Received(sha256, received, etag), into, codings, host, size)
         if announced is not None and size is not None and announced != size:
             raise _TransferError(f"{host} has {announced:,} bytes; the library says {size:,}")
         limit = f"at most {MAX_BYTES:,} are taken" if size is None else f"the library says {size:,}"
@@ -203,8 +202,6 @@ _CODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 
 _GZIP = b"\x1f\x8b"
 """The beginning of its files."""
-
-_GZIP_TYPES = frozenset({"application/gzip", "application/x-gzip", "application/x-tgz", "application/x-compressed-tar"})
 
 _EITHER, _BARE = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
 """zlib's windows: for a header of gzip or deflate, and for deflate without its header, which some servers send."""
@@ -240,15 +237,7 @@ def _written(chunks: Iterator[bytes], into: BinaryIO, most: int, too_many: str) 
     return digest.hexdigest(), received
 
 
-def _is_gzip_file(response: httpx.Response) -> bool:
-    """Whether the file itself is one of gzip, by its type or the end of its address: many servers say of it that it is packed."""
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind in _GZIP_TYPES or path_of(response.request.url).lower().endswith((".tar.gz", ".tgz", ".svgz"))
-
-
-def _unpacked(
-    sent: Received, into: BinaryIO, codings: Sequence[str], host: str, size: int | None, *, is_gzip_file: bool
-) -> Received:
+def _unpacked(sent: Received, into: BinaryIO, codings: Sequence[str], host: str, size: int | None) -> Received:
     """Unpack a file that was received packed (RFC 9110, 8.4) where that fits the library's size, or where nothing contradicts.
 
     Else it stays as it was sent, which is said. Some storages pack although the request did not allow that, or only say so. `into`: the
@@ -260,45 +249,35 @@ def _unpacked(
         return kept
     folder = Path(into.name).parent if isinstance(getattr(into, "name", None), str) else None
     with tempfile.TemporaryFile(dir=folder) as content:
+        most = MAX_BYTES if size is None else max(2 * size, MOST_PACKED * sent.size)
+        sha256, what = "", "more than any file of this size"
         try:
-            most = MAX_BYTES if size is None else max(2 * size, MOST_PACKED * sent.size)
-            sha256, unpacked = _written(_content_of(into, codings), content, most, "more than any file of this size")
-        except (_TransferError, zlib.error, EOFError) as error:
-            return _not_unpacked(kept, into, error, size, f"{host} sends the file packed ({names})")
+            sha256, unpacked = _written(_content_of(into, codings), content, most, what)
+            what = f"{unpacked:,} bytes"
+        except _TransferError:
+            if size is None:
+                raise
+        except (zlib.error, EOFError) as error:
+            into.seek(0)
+            if isinstance(error, zlib.error) and into.read(2) != _GZIP:
+                sha256 = sent.sha256
+            elif sent.size != size:
+                why = "its end is missing" if isinstance(error, EOFError) else "it cannot be unpacked"
+                problem = f"{host} sends the file packed ({names}), and {why}"
+                raise _TransferError(problem, temporary=isinstance(error, EOFError)) from None
         if sha256 == sent.sha256:  # it only says that it is packed
             _check_size(host, sent.size, size)
             return sent
-        content.seek(0)
-        is_gzip_file = is_gzip_file and content.read(2) != _GZIP
-        if is_gzip_file or size not in (None, unpacked):
-            if is_gzip_file or sent.size == size:
-                return kept
-            remark = f"{host} sends it packed ({names}), and kept so: unpacked it has {unpacked:,} bytes, and the library says {size:,}."
+        if sent.size == size:
+            return kept
+        if not sha256 or size not in (None, unpacked):
+            remark = f"{host} sends it packed ({names}), and kept so: unpacked it has {what}, and the library says {size:,} bytes."
             return replace(kept, remark=remark)
         into.seek(0)
         into.truncate()
         content.seek(0)
         shutil.copyfileobj(content, into, _STEP)
     return replace(sent, sha256=sha256, size=unpacked)
-
-
-def _not_unpacked(kept: Received, into: BinaryIO, error: Exception, size: int | None, sends: str) -> Received:
-    """A file whose content cannot be read: of the library's own size it is whole, and without one it may be no packed file at all.
-
-    `sends`: how it was sent, for messages.
-    """
-    into.seek(0)
-    is_zipped = into.read(2) == _GZIP
-    if kept.size == size:
-        return kept if is_zipped or not isinstance(error, zlib.error) else replace(kept, remark=None)
-    if size is not None and isinstance(error, _TransferError):
-        return replace(
-            kept, remark=f"{sends}, and kept so: unpacked it has {error}, and the library says {size:,} bytes."
-        )
-    if size is None and isinstance(error, zlib.error) and not is_zipped:
-        return replace(kept, remark=f"{sends}, and kept so: it cannot be unpacked.")
-    why = {EOFError: "its end is missing", zlib.error: "it cannot be unpacked"}.get(type(error), f"it has {error}")
-    raise _TransferError(f"{sends}, and {why}", temporary=isinstance(error, EOFError)) from None
 
 
 def _content_of(packed: BinaryIO, codings: Sequence[str]) -> Iterator[bytes]:
