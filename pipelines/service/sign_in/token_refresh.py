@@ -193,37 +193,43 @@ class TokenRefresher:
             return self._saw(self._exchanged(leased, stored, grant, last=last))
 
     def _exchanged(self, leased: LeasedSignIn, stored: StoredSignIn, grant: Grant, *, last: bool) -> StoredSignIn:
-        """Return the sign-in with new tokens, stored. `last`: the old tokens are of no use, so more tries are worth it."""
+        """Return the sign-in with new tokens, stored. `last`: the old tokens are of no use, so more tries are worth it.
+
+        The mark "refreshing" is stored just before a request leaves. It stays where a response is lost, perhaps by a process that died.
+        """
         if grant.refresh_token is None:
             raise SignInError(no_refresh_token(self.tenant))
-        client, mark = current_client(self._settings, self.tenant, stored), _RefreshMark(leased, stored, self._clock)
+        client, lost_at = current_client(self._settings, self.tenant, stored), stored.refreshing_since
+        marked = replace(stored, refreshing_since=lost_at or self._clock.now().timestamp())
+
+        def leaving() -> None:
+            leased.check()
+            leased.write(marked)
+
+        def ask() -> Grant:
+            nonlocal lost_at
+            try:
+                return self._server.refresh(client, grant, leaving)
+            except LostResponseError:
+                lost_at = marked.refreshing_since
+                raise
+
+        lost, enough = retry_if_exception_type(LostResponseError), stop_after_attempt(MOST_TRIES if last else 2)
         try:
-            new = self._asked(client, grant, mark, MOST_TRIES if last else 2)
-        except GrantRefusedError as error:
-            raise self._end(leased, stored, _grant_ended(self.tenant, error, mark.lost_at)) from None
-        except ClientRefusedError as error:
-            raise self._client_refused(leased, stored, error, mark) from None
+            new = retrying(self._clock.sleep, retry=lost, stop=enough)(ask)
         except LostResponseError as error:
             raise LostResponseError(
                 f"{error} The sign-in may still be good: run the same command again. If it is not, that command will say so."
             ) from None
-        except BookferryError:
-            mark.take_back()
-            raise
+        except BookferryError as error:
+            after, explained = self._refused(error, replace(stored, refreshing_since=lost_at))
+            with suppress(StorageError):  # the next process finds out for itself
+                leased.check()
+                leased.write(after)
+            raise explained from None
         renewed = replace(stored, grant=replace(new, refreshes=grant.refreshes + 1), refreshing_since=None)
         self._keep(leased, renewed)
         return renewed
-
-    def _asked(self, client: OAuthClient, grant: Grant, mark: _RefreshMark, tries: int) -> Grant:
-        def ask() -> Grant:
-            try:
-                return self._server.refresh(client, grant, mark.set)
-            except LostResponseError:
-                mark.lose()
-                raise
-
-        lost = retry_if_exception_type(LostResponseError)
-        return retrying(self._clock.sleep, retry=lost, stop=stop_after_attempt(tries))(ask)
 
     def _keep(self, leased: LeasedSignIn, stored: StoredSignIn) -> None:
         """Store the response. It comes only once, so a disk that is full for a moment is waited for."""
@@ -235,53 +241,22 @@ class TokenRefresher:
         full, enough = retry_if_exception_type(StorageError), stop_after_attempt(WRITE_TRIES)
         retrying(sleep, retry=full, stop=enough, asked=lambda _: 1.0)(leased.write, stored)
 
-    def _end(self, leased: LeasedSignIn, stored: StoredSignIn, message: str) -> SignInError:
-        with suppress(StorageError):  # the next process finds out for itself
-            leased.write(replace(stored, ended=message, refreshing_since=None))
-        self._seen = None
-        return SignInError(message)
-
-    def _client_refused(
-        self, leased: LeasedSignIn, stored: StoredSignIn, error: ClientRefusedError, mark: _RefreshMark
-    ) -> BookferryError:
-        if self._settings.tenant(self.tenant).client_id is not None:
-            mark.take_back()
-            return issued_client_refused(self._settings, self.tenant, error)
-        if not error.forgotten:
-            mark.take_back()
-            return SignInError(f"{error} Run `bookferry login {self.tenant}`.")
-        message = f"The library no longer knows the client that Bookferry registered. {error} Run `bookferry login {self.tenant}`."
-        return self._end(leased, replace(stored, registration=None), message)
-
-
-class _RefreshMark:
-    """The mark "refreshing" in the store: set just before a request leaves, removed if the request certainly had no effect."""
-
-    def __init__(self, leased: LeasedSignIn, stored: StoredSignIn, clock: Clock) -> None:
-        self._leased = leased
-        self._before = stored
-        self._clock = clock
-        self._is_set = False
-        self.lost_at = stored.refreshing_since
-        """When the first response was lost, perhaps by a process that died."""
-
-    def set(self) -> None:
-        """Mark that the old refresh token may be used up from now on. Raises `StorageError` where another process may be using it."""
-        self._leased.check()
-        if self._before.refreshing_since is None and not self._is_set:
-            self._leased.write(replace(self._before, refreshing_since=self._clock.now().timestamp()))
-            self._is_set = True
-
-    def lose(self) -> None:
-        """The response is lost: the mark stays."""
-        self.lost_at = self.lost_at or self._clock.now().timestamp()
-
-    def take_back(self) -> None:
-        """The request had no effect. The mark of an earlier request stays."""
-        if self._is_set and self.lost_at is None:
-            with suppress(StorageError):
-                self._leased.check()
-                self._leased.write(self._before)
+    def _refused(self, error: BookferryError, stored: StoredSignIn) -> tuple[StoredSignIn, BookferryError]:
+        """Return what is stored after a request without effect, and the error with its remedy."""
+        ended = ""
+        if isinstance(error, GrantRefusedError):
+            ended = _grant_ended(self.tenant, error, stored.refreshing_since)
+        elif isinstance(error, ClientRefusedError):
+            if self._settings.tenant(self.tenant).client_id is not None:
+                return stored, issued_client_refused(self._settings, self.tenant, error)
+            run = f"{error} Run `bookferry login {self.tenant}`."
+            if not error.forgotten:
+                return stored, SignInError(run)
+            ended, stored = (
+                f"The library no longer knows the client that Bookferry registered. {run}",
+                replace(stored, registration=None),
+            )
+        return (replace(stored, ended=ended, refreshing_since=None), SignInError(ended)) if ended else (stored, error)
 
 
 def usable_grant(settings: Settings, tenant: str, stored: StoredSignIn) -> Grant:
