@@ -37,7 +37,6 @@ from pipelines.file_access import wrong_entries
 from pipelines.humanize import counted, duration, size
 from pipelines.inventory import DAYS_OF_WARNING, LAST_DAY_OF_V2, NOT_LISTED, RESOURCES, default_resources
 from pipelines.scopes import abilities
-from pipelines.service.end_of_v2 import is_served
 from pipelines.service.redaction import outside_text
 from pipelines.service.sign_in.sign_in_state import sign_in_state
 from pipelines.service.sign_in.stored_sign_in import local_time
@@ -165,17 +164,15 @@ def access(look: Look) -> CheckResult:
     folders: list[tuple[Path, tuple[str, ...], str | None]] = [(settings.data, OWN_ENTRIES, group)]
     with suppress(ConfigurationError):  # a user without a home folder; the commands that need a sign-in say so
         folders.append((settings.tokens_folder(look.around.environ), (SIGN_INS_FILE,), None))
-    wrong = [(folder, group, wrong_entries(folder, names, group)) for folder, names, group in folders]
-    wrong = [(folder, group, entries) for folder, group, entries in wrong if entries]
-    people = f"this user and the group {group}" if group else "this user"
-    if not wrong:
-        return ok(f"{settings.data}: only {people} can open it")
-    opened = [
-        f"{'others can open, or the group cannot use' if group else 'other users of this machine can open'} "
-        f"{', '.join(entry.name for entry in entries)} in {folder} (mode {stat.S_IMODE(folder.stat().st_mode):04o})"
-        for folder, group, entries in wrong
-    ]
-    commands = [_closing(folder, group, entries) for folder, group, entries in wrong]
+    opened, commands = list[str](), list[str]()
+    for folder, names, sharing in folders:
+        if entries := wrong_entries(folder, names, sharing):
+            who = "others can open, or the group cannot use" if sharing else "other users of this machine can open"
+            mode = f"mode {stat.S_IMODE(folder.stat().st_mode):04o}"
+            opened.append(f"{who} {', '.join(entry.name for entry in entries)} in {folder} ({mode})")
+            commands.append(_closing(folder, sharing, entries))
+    if not opened:
+        return ok(f"{settings.data}: only {f'this user and the group {group}' if group else 'this user'} can open it")
     share = "" if group else " To share data, set `group` in bookferry.toml."
     return warning("; ".join(opened), f"Run as their owner or as root: {' and '.join(commands)}.{share}")
 
@@ -384,19 +381,19 @@ def service(look: Look) -> CheckResult:
     if page.status in REFUSALS:
         return ok("answers")
     if page.error is not None:
-        result = failed(page.error)
-        is_ended = look.v2_has_ended or page.status == HTTPStatus.GONE
-        is_lost = V2(look) and not is_ended and look.other_version and not is_served(look.other_version.response)
-        return replace(result, todo=NEITHER_VERSION) if is_lost else result
+        is_nowhere = page.status == HTTPStatus.NOT_FOUND and not look.v2_has_ended
+        return replace(failed(page.error), todo=WRONG_ADDRESS if is_nowhere else "")
     if page.records is None:
         return problem(
             f"GET {outside_text(page.address)} returned 200, but no list of records.",
-            "Is base_url the library's address? Add /api to it and open it in a browser: the library's documentation should appear.",
+            WRONG_ADDRESS,
         )
     return ok(f"answers, in {(page.answered_at - page.asked_at) / timedelta(milliseconds=1):,.0f} ms")
 
 
-NEITHER_VERSION = "Neither version 2 nor version 3 is there. Is base_url the library's address, without /api?"
+WRONG_ADDRESS = (
+    "Is base_url the library's address, without /api? With /api behind it, a browser shows the library's documentation."
+)
 
 
 @check("sign-in", needs=("service",))
@@ -428,16 +425,21 @@ def other_lists(look: Look) -> CheckResult:
     """The account may read every list that a backup reads, and a backup reads every list that the library has."""
     chosen = look.chosen.resources
     backed_up = chosen or default_resources(look.api)
-    asked = [name for name in RESOURCES[1:] if name in (chosen or RESOURCES)]
-    listed = [name for name in asked if (look.api, name) not in NOT_LISTED]
-    answers = {name: answer for name in listed if (answer := look.list_of(name)) is not None}
-    statuses = {name: int(answers[name].status) if name in answers else None for name in asked}
-    has = [name for name, answer in answers.items() if answer.records is not None]
-    refused = [name for name in backed_up if statuses.get(name) in REFUSALS]
+    answers = {
+        name: None if (look.api, name) in NOT_LISTED else look.list_of(name)
+        for name in RESOURCES[1:]
+        if name in (chosen or RESOURCES)
+    }
+    has = [name for name, answer in answers.items() if answer is not None and answer.records is not None]
+    refused = {
+        name: outside_text(answer.header("www-authenticate"), 200)
+        for name, answer in answers.items()
+        if name in backed_up and answer is not None and answer.status in REFUSALS
+    }
     if refused:
-        scope = outside_text(answers[refused[0]].header("www-authenticate"), 200)
+        scopes = " ".join(filter(None, refused.values()))
         return warning(
-            f"this account may not read {', '.join(refused)}{f' ({scope})' if scope else ''}: backups leave them out, and report that",
+            f"this account may not read {', '.join(refused)}{f' ({scopes})' if scopes else ''}: backups leave them out, and report that",
             "Give the account that right, or sign in again with that scope: `bookferry login`.",
         )
     if unread := [name for name in has if name not in backed_up]:
@@ -446,7 +448,9 @@ def other_lists(look: Look) -> CheckResult:
             f"this library lists {', '.join(unread)}, which v2 does not document: the nightly backup does not read them",
             f"To back them up, write resources = [{names}] into [tenants.{look.tenant}].",
         )
-    if lacks := [f"{name} ({statuses[name]})" if statuses[name] else name for name in asked if name not in has]:
+    if lacks := [
+        f"{name} ({answer.status})" if answer else name for name, answer in answers.items() if name not in has
+    ]:
         todo = 'To back them up, add a tenant of the same library with api = "v3".' if V2(look) else ""
         return note(f"this library does not list {', '.join(lacks)}: backups have none", todo)
     return ok(f"{', '.join(has) or 'none'} can be read")

@@ -77,11 +77,42 @@ class Listing:
     # ---- the walk
 
     def _walk(self) -> Generator[Page, None, None]:
-        answer: SavedPage | None = yield from self._begin()
-        if self._descent is not None and (yield from self._descend(self._descent)):
-            return
-        while answer is not None and self._upcoming is not None:
-            answer = yield from self._go_on(answer, self._upcoming)
+        """Yield the first page, or those of the log, and then each page to which the ones before it lead."""
+        answer = yield from self._begin()
+        while (url := self._next) is not None:
+            in_turn = not self._ahead.has(url)
+            following = self._page(url)
+            if following is None:
+                if self._descent is None:
+                    self.facts.unsettled |= not may_be_last(answer.paging)  # the list has become shorter
+                    return
+                self._descent.take_missing(page_number(url) or 1)
+            elif self._descent is not None and self.facts.pages == 1 and not self._goes_down(self._descent, following):
+                self._ahead.drop()
+                self._descent = None
+                self.facts.see(following.paging.total)
+                self.facts.unsettled |= self.facts.totals_seen > 1
+            elif self._descent is None and is_unpaged(answer.paging, answer.records, following.records):
+                return
+            else:
+                answer = following
+                yield self._keep(answer, in_turn=in_turn)
+        if self._descent is not None:
+            self._settle(self._descent)
+
+    @property
+    def _next(self) -> httpx.URL | None:
+        """The address of the next page; `None` at the end of the walk."""
+        if self._descent is None:
+            return self._upcoming
+        return None if (number := self._descent.next_page) is None else page_at(self._template, number)
+
+    def _foreseen(self, url: httpx.URL) -> httpx.URL | None:
+        """The address of the page after the one at `url`; `None` if it is not certain."""
+        if self._descent is None:
+            return self._route.foreseen(url)
+        number = self._descent.foreseen(page_number(url) or 1)
+        return None if number is None else page_at(self._template, number)
 
     def _stop(self, error: BookferryError) -> None:
         """Name what is not read of a list with too many gaps, and keep what was read. Raises any other error."""
@@ -99,65 +130,28 @@ class Listing:
 
     def _begin(self) -> Generator[Page, None, SavedPage]:
         """Yield the first page; or the pages of the log, whose last page must be unchanged unless the walk goes down the list."""
-        answer = yield from self._replayed()
+        answer = None
+        for checkpoint, answer in self._log.replay(self._endpoints, self._number):
+            self.facts.endpoint = checkpoint.endpoint
+            self._requests_before, self._seconds_before = checkpoint.requests, checkpoint.seconds
+            self.facts.resumed += 1
+            self._requests.take(answer)
+            if self._descent is not None and self._descent.next_page != checkpoint.number:
+                self._descent = None  # the earlier process went up the list
+            yield self._accept(checkpoint.number, answer, in_turn=checkpoint.in_turn)
         if answer is None:
             self.facts.endpoint, answer = self._requests.first()
-            yield self._keep(1, answer)
-            if self._descent is None:
-                self._look_ahead(answer)
+            yield self._keep(answer)
         elif self._descent is None and self._upcoming is not None:
             newest = self._page(answer.paging.url)
             if newest is None or (newest.keys, newest.paging.total) != (answer.keys, answer.paging.total):
                 self.facts.unsettled = True  # the pages of the log are no beginning of the present collection
         return answer
 
-    # ---- down a list, from its newest record to its oldest
-
-    def _descend(self, descent: Descent) -> Generator[Page, None, bool]:
-        """Yield the pages of a walk down the list. Returns False if its second page has another order than the first one promised."""
-        while (number := descent.next_page) is not None:
-            url = page_at(self._template, number)
-            in_turn = not self._ahead.has(url)
-            answer = self._page(url)
-            if answer is None:
-                descent.take_missing(number)
-                continue
-            if self.facts.pages == 1 and not self._goes_down(descent, number, answer):
-                self._ahead.drop()
-                self._descent = None
-                self.facts.see(answer.paging.total)
-                self.facts.unsettled |= self.facts.totals_seen > 1
-                return False
-            page = self._accept_down(descent, number, answer, in_turn=in_turn)
-            self._append(number, answer, in_turn=in_turn)
-            self._look_ahead_down(descent, answer)
-            yield page
-        self._settle(descent)
-        return True
-
-    def _goes_down(self, descent: Descent, number: int, answer: SavedPage) -> bool:
+    def _goes_down(self, descent: Descent, answer: SavedPage) -> bool:
         """Whether the second page of the walk agrees with the first one about the order and the end of the list."""
-        goes_on = (answer.paging.total or 0) > descent.page_size * number
+        goes_on = (answer.paging.total or 0) > descent.page_size * (descent.next_page or 1)
         return descent.fits(answer.ids) and (goes_on or answer.paging.next is None)
-
-    def _accept_down(self, descent: Descent, number: int, answer: SavedPage, *, in_turn: bool) -> Page:
-        page = Page(number, str(answer.paging.url), answer.records, answer.ids, answer.paging.total)
-        lacking = answer.paging.records - len(answer.records)
-        descent.take(number, answer.ids, answer.paging.total, in_turn=in_turn, lacking=lacking)
-        self._count(page, answer)
-        return page
-
-    def _look_ahead_down(self, descent: Descent, answer: SavedPage) -> None:
-        number = descent.next_page
-
-        def foreseen(url: httpx.URL) -> httpx.URL | None:
-            following = descent.foreseen(page_number(url) or 1)
-            return None if following is None else page_at(self._template, following)
-
-        upcoming = None if number is None else page_at(self._template, number)
-        if self._number == 1:  # an earlier walk may have failed because pages were in flight together
-            self._ahead.leads_to(upcoming)
-            self._ahead.fill(upcoming, foreseen, answer.seconds, len(answer.body), in_turn=True)
 
     def _settle(self, descent: Descent) -> None:
         """Take over the verdict of the walk down the list. In a list without order, X-Total alone decides, as on the way up."""
@@ -168,19 +162,49 @@ class Listing:
         elif not descent.is_sound and (descent.in_order or descent.total_changed):
             self.facts.unsettled = True
 
-    # ---- from the first page to the last
+    # ---- one page
 
-    def _go_on(self, answer: SavedPage, upcoming: httpx.URL) -> Generator[Page, None, SavedPage | None]:
-        """Yield the page after this one; return `None` at the end."""
-        following = self._page(upcoming)
-        if following is None:
-            self.facts.unsettled |= not may_be_last(answer.paging)  # the list has become shorter
-        elif not is_unpaged(answer.paging, answer.records, following.records):
-            page = self._keep(self.facts.pages + 1, following)
-            self._look_ahead(following)
-            yield page
-            return following
-        return None
+    def _keep(self, answer: SavedPage, *, in_turn: bool = True) -> Page:
+        """Make a page part of the walk and of its log, and fetch those after it ahead."""
+        number = self.facts.pages + 1 if self._descent is None else self._descent.next_page or 1
+        page = self._accept(number, answer, in_turn=in_turn)
+        mark = PageCheckpoint(
+            number,
+            self.facts.endpoint,
+            self._number,
+            answer.paging,
+            in_turn=in_turn,
+            requests=self.facts.requests,
+            seconds=self.facts.seconds,
+            gaps=answer.gaps,
+            moved=answer.moved,
+        )
+        self._log.append(mark, answer.body)
+        is_down = self._descent is not None
+        if not self._ahead.leads_to(self._next):
+            self._route.stop_foreseeing()
+        # the second page shows whether the walk goes down; an earlier one may have failed because pages were in flight together
+        if not is_down or (self._number == 1 and self.facts.pages > 1):
+            self._ahead.fill(self._next, self._foreseen, answer.seconds, len(answer.body), in_turn=is_down)
+        return page
+
+    def _accept(self, number: int, answer: SavedPage, *, in_turn: bool) -> Page:
+        paging = answer.paging
+        if self._descent is not None:
+            lacking = paging.records - len(answer.records)
+            self._descent.take(number, answer.ids, paging.total, in_turn=in_turn, lacking=lacking)
+        else:
+            if self._newest is not None:
+                self._compare(self._newest, answer)
+            self._newest, self._upcoming = answer, self._route.after(paging)
+            self._guard.check(paging, answer.records, self._upcoming)
+        page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
+        self.facts.count(page, answer.gaps)
+        self.facts.unsettled |= answer.moved
+        self._account()
+        if self.facts.pages == 1:
+            self._descent = self._way_down(answer)
+        return page
 
     def _compare(self, before: SavedPage, page: SavedPage) -> None:
         """Note whether the collection changed between two pages that follow each other: X-Total differs, or a record comes again."""
@@ -190,34 +214,6 @@ class Listing:
             self._guard.forget()  # shifted records are no loop
         elif not frozenset(before.keys).isdisjoint(page.keys):
             self.facts.unsettled = True
-
-    def _keep(self, number: int, answer: SavedPage) -> Page:
-        page = self._accept(number, answer)
-        self._append(number, answer)
-        return page
-
-    def _look_ahead(self, answer: SavedPage) -> None:
-        if not self._ahead.leads_to(self._upcoming):
-            self._route.stop_foreseeing()
-        self._ahead.fill(self._upcoming, self._route.foreseen, answer.seconds, len(answer.body))
-
-    def _accept(self, number: int, answer: SavedPage) -> Page:
-        paging = answer.paging
-        if self._newest is not None:
-            self._compare(self._newest, answer)
-        self._newest = answer
-        self._upcoming = self._route.after(paging)
-        self._guard.check(paging, answer.records, self._upcoming)
-        page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
-        self._count(page, answer)
-        if self.facts.pages == 1:
-            self._descent = self._way_down(answer)
-        return page
-
-    def _count(self, page: Page, answer: SavedPage) -> None:
-        self.facts.count(page, answer.gaps)
-        self.facts.unsettled |= answer.moved
-        self._account()
 
     def _way_down(self, answer: SavedPage) -> Descent | None:
         """Return the way down the list that begins with this page, if it has one."""
@@ -240,42 +236,6 @@ class Listing:
             return self._ahead.take(url)
         except UNREADABLE as error:
             return self._requests.around(url, error)
-
-    # ---- the log
-
-    def _replayed(self) -> Generator[Page, None, SavedPage | None]:
-        """Yield the pages of the log; return the last one of this walk."""
-        answer = None
-        for checkpoint, page in self._log.replay(self._endpoints, self._number):
-            self.facts.endpoint = checkpoint.endpoint
-            self._requests_before, self._seconds_before = checkpoint.requests, checkpoint.seconds
-            self.facts.resumed += 1
-            answer = page
-            self._requests.take(answer)
-            yield self._accept_again(checkpoint, answer)
-        return answer
-
-    def _accept_again(self, checkpoint: PageCheckpoint, answer: SavedPage) -> Page:
-        """Make a page of the log part of the walk, as it was part of it in an earlier process."""
-        descent = self._descent
-        if descent is not None and descent.next_page == checkpoint.number:
-            return self._accept_down(descent, checkpoint.number, answer, in_turn=checkpoint.in_turn)
-        self._descent = None  # the earlier process went up the list
-        return self._accept(checkpoint.number, answer)
-
-    def _append(self, number: int, answer: SavedPage, *, in_turn: bool = True) -> None:
-        mark = PageCheckpoint(
-            number,
-            self.facts.endpoint,
-            self._number,
-            answer.paging,
-            in_turn=in_turn,
-            requests=self.facts.requests,
-            seconds=self.facts.seconds,
-            gaps=answer.gaps,
-            moved=answer.moved,
-        )
-        self._log.append(mark, answer.body)
 
     def _account(self) -> None:
         """Add up requests and seconds, including those of earlier processes."""
