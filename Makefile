@@ -70,8 +70,11 @@ $(RUNS): requirements.lock pyproject.toml
 	@$(BIN)/python -m compileall -q assets_defs cli pipelines resources sandbox  # who runs it may not be allowed to write here
 	@touch $(RUNS)
 
+# By uv, in a quarter of pip's time. It does not read pip's configuration: where it finds no packages, pip installs them.
 $(STAMP): $(RUNS) requirements-dev.lock
-	$(PIP) --require-hashes -r requirements-dev.lock
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock | $(PIP) --require-hashes -r /dev/stdin
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-dev.lock \
+		|| $(PIP) --require-hashes -r requirements-dev.lock
 	@touch $(STAMP)
 
 # Is this checkout ready to be released? Walks through the list in tests/release.py.

@@ -199,7 +199,7 @@ def test_a_run_that_lost_its_lease_uploads_nothing_of_a_plan(
         written = find_plan(migration.data, plan.name).folder / "written"
         written.write_bytes(b"by the first")
         with psycopg.connect(shared_database, autocommit=True) as connection:
-            connection.execute("UPDATE bookferry_state.leases SET fence = fence + 1")
+            connection.execute("UPDATE bookferry_state.leases SET owner = NULL, fence = fence + 1")
     bucket = open_data(load_settings(one.config)).objects
     assert bucket.size(f"{PLANS}/{plan.name}/written") is None
     with other.migration() as migration:

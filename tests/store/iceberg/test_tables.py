@@ -161,10 +161,10 @@ class TestOtherServices:
     def test_while_the_service_fails(self, proxy: Proxy, library: Library) -> None:
         """More tries than the three that pyarrow makes by itself."""
         snapshot, failing = library.night(3), count()
-        proxy.fault = lambda _method, path: (503, "SlowDown") if "/iceberg/" in path and next(failing) < 5 else None
+        proxy.fault = lambda _method, path: (503, "SlowDown") if "/iceberg/" in path and next(failing) < 3 else None
         library.tables.register(snapshot)
         assert counts(library.table().scan().to_arrow()) == {("old", FIRST): 3}
-        assert next(failing) > 5
+        assert next(failing) > 3
 
 
 @pytest.mark.long
