@@ -11,10 +11,10 @@ import dagster as dg
 
 from assets_defs.factories import check_spec, tenant_key, tenant_keys
 from assets_defs.metadata import column_lineage, column_schema, one_line_each, table_metadata
-from pipelines.inventory import RESOURCES
+from pipelines.inventory import RESOURCES, nested_of
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.publications import PUBLICATION_FILES
-from pipelines.records.tables.registry import STAGED, raw_table, raw_tables
+from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.store.parquet import count_nulls
 from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -152,11 +152,9 @@ def _staged_result(data: DataFolder, snapshot: Snapshot, table: Table) -> dg.Mat
 def _problems_of_nested(snapshot: Snapshot, resource: str) -> list[str]:
     """What is wrong with the lists that the records of a resource have at addresses of their own."""
     manifest = snapshot.manifest
-    names = [table.name.removeprefix("raw_") for table in raw_tables(resource)[1:]]
-    problems = [
-        problem for name in names if name in manifest.resources for problem in manifest.resources[name].problems
-    ]
-    return problems + [manifest.unreadable[name].message for name in names if name in manifest.unreadable]
+    read = nested_of([resource], manifest.resources)
+    problems = [problem for name in read for problem in manifest.resources[name].problems]
+    return problems + [manifest.unreadable[name].message for name in nested_of([resource], manifest.unreadable)]
 
 
 def _count_check(facts: ResourceFacts, *problems_of_nested: str) -> dg.AssetCheckResult:

@@ -13,7 +13,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.records.advice import advice_of
 from pipelines.records.identifiers.rules import Rule, Sort
 from pipelines.records.tables.description import Column, Table
-from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
+from pipelines.records.tables.registry import STAGED, raw_table, tables_of
 from pipelines.records.tables.shared_columns import VIEW_COLUMNS
 from pipelines.settings.settings import Settings
 from pipelines.settings.validation_messages import did_you_mean
@@ -24,6 +24,7 @@ from pipelines.store.catalogue import (
     deleted_view,
     newest_with_table,
     observed_table,
+    resources_of,
 )
 from pipelines.store.postgres.definitions import sql_type
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -40,11 +41,11 @@ def show_tables(settings: Settings | None, *, table: str | None) -> Answer:
     """
     snapshots = open_data(settings).snapshots() if settings is not None else []
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
-    tables = [*_staged(complete), *RAW_TABLES, SNAPSHOTS, TABLES_READ]
+    tables = [*_of_resources(complete), SNAPSHOTS, TABLES_READ]
     if table == RULES:
         return Answer({"rules": rules()}, _rules())
     if table is None:
-        rows = _row_counts(snapshots, complete)
+        rows = _row_counts(tables, snapshots, complete)
         return Answer({"tables": [_listed(each, rows) for each in tables]}, _tables(tables, rows))
     views = _views(tables)
     if table not in views:
@@ -65,11 +66,11 @@ def rules() -> list[dict[str, str]]:
     ]
 
 
-def _staged(complete: Sequence[Snapshot]) -> Iterator[Table]:
-    """The staged tables; the first of a resource with the columns that these snapshots have besides."""
-    for resource, tables in STAGED.items():
-        yield observed_table(tables[0], resource, complete)
-        yield from tables[1:]
+def _of_resources(complete: Sequence[Snapshot]) -> list[Table]:
+    """The staged tables, with the columns that these snapshots have besides, and the raw ones."""
+    resources = resources_of(complete)
+    staged = [observed_table(table, resource, complete) for resource in resources for table in tables_of(resource)]
+    return [*staged, *map(raw_table, resources)]
 
 
 def _views(tables: Sequence[Table]) -> dict[str, Table]:
@@ -86,12 +87,13 @@ def _views(tables: Sequence[Table]) -> dict[str, Table]:
     return views
 
 
-def _row_counts(snapshots: Sequence[Snapshot], complete: Sequence[Snapshot]) -> dict[str, int]:
+def _row_counts(tables: Sequence[Table], snapshots: Sequence[Snapshot], complete: Sequence[Snapshot]) -> dict[str, int]:
     """Rows of each table, from the manifests of the newest complete snapshot of every tenant that has the table."""
     if not snapshots:
         return {}
-    counts = {SNAPSHOTS.name: len(snapshots), TABLES_READ.name: len(snapshots) * len(TABLES)}
-    for table in (*TABLES.values(), *RAW_TABLES):
+    staged = sum(not table.name.startswith("raw_") for table in tables) - 2
+    counts = {SNAPSHOTS.name: len(snapshots), TABLES_READ.name: len(snapshots) * staged}
+    for table in tables:
         if newest := newest_with_table(table, complete):
             counts[table.name] = sum(snapshot.manifest.tables[table.name].rows for snapshot in newest)
     return counts

@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cli.tables import rules, types
 from pipelines.records.tables.description import Column
-from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
+from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES, table_named
 from pipelines.records.tables.shared_columns import VIEW_COLUMNS
 from pipelines.store.catalogue import SNAPSHOTS, SQL_TYPES, TABLES_READ
 
@@ -29,6 +29,7 @@ def markdown() -> str:
     return environment.get_template(TEMPLATE.name).render(
         staged=STAGED,
         raw=RAW_TABLES,
+        nested=table_named("task_time_logs"),
         about=(SNAPSHOTS, TABLES_READ),
         all=(*TABLES.values(), SNAPSHOTS, TABLES_READ),
         all_types=[types(Column("", kind, "")) for kind in SQL_TYPES],

@@ -14,7 +14,7 @@ import msgspec
 from pipelines.backup import files, read, staging
 from pipelines.backup.nested import read_nested
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
-from pipelines.inventory import NESTED, RESOURCES, default_resources, resource_problem
+from pipelines.inventory import RESOURCES, default_resources, nested_of, nested_resource, resource_problem
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.tables.registry import STAGED
 from pipelines.report.build import make_report
@@ -146,7 +146,7 @@ class Backup:
         """Read the lists that the settings name of each record of a resource, unless an interrupted run has done so already."""
         facts = capture.facts
         for name in self.settings.tenant(facts.tenant).nested if resource in facts.resources else ():
-            if name.partition("/")[0] == resource and NESTED[name] not in facts.resources:
+            if name.partition("/")[0] == resource and nested_resource(name) not in facts.resources:
                 read_nested(capture, client, name, self._on_progress)
 
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
@@ -157,9 +157,8 @@ class Backup:
             described = resource == staging.DESCRIBED  # its columns need no earlier manifest
             earlier = [] if described else columns_before(self.data.manifests_before(capture.facts), resource)
             staging.stage(capture, resource, self._kinds, earlier=earlier)
-        for name, nested in NESTED.items():
-            if name.partition("/")[0] == resource and nested in capture.facts.resources:
-                staging.stage_entries(capture, nested)
+        for nested in nested_of([resource], capture.facts.resources):
+            staging.stage_entries(capture, nested)
         return capture
 
     def fetch_files(self, tenant: str, run: str) -> Capture:

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from pipelines.backup.read import BATCH_BYTES, ListReader, Progress, finish, goes_on_without, record_unreadable
 from pipelines.errors import AccessDeniedError, BookferryError, ProtocolError, RefusedError, TemporaryError
 from pipelines.humanize import counted
-from pipelines.inventory import LIST_PATHS, NESTED, nested_address, noun
-from pipelines.records.tables.registry import TABLES
+from pipelines.inventory import LIST_PATHS, nested_address, nested_resource, noun
+from pipelines.records.tables.registry import led_to
 from pipelines.records.values import decode_record, whole_number
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing.listing import Listing
@@ -56,7 +56,7 @@ def read_nested(
     capture: Capture, client: LibraryClient, name: str, on_progress: Callable[[Progress], None] = lambda _: None
 ) -> ResourceFacts | Unreadable:
     """Read the list of each record of a resource that the capture has. `name`: of these lists, such as `collections/publications`."""
-    resource, (parent, _, below) = NESTED[name], name.partition("/")
+    resource, (parent, _, below) = nested_resource(name), name.partition("/")
     before, records = client.requests, capture.facts.resources[parent].records
     path, key = capture.raw_path(resource).with_suffix(".list"), capture.key_of(f"raw_{resource}")
     verdict, failed_in_a_row = _Verdict(name), 0
@@ -102,11 +102,10 @@ def _owners(capture: Capture, parent: str) -> Iterator[str]:
 
 def _pages_of(resource: str, owner: str, listing: Listing) -> Iterator[Page]:
     """Yields the pages of one record's list. An entry without an id has the number of the record to which it leads."""
-    reference = TABLES[resource].columns[-1].name
 
     def number_of(record: msgspec.Raw) -> int | None:
         entry = decode_record(bytes(record))
-        return whole_number(entry.get(reference)) if entry.get("id") in (None, "") else None
+        return whole_number(led_to(resource, entry)) if entry.get("id") in (None, "") else None
 
     for page in listing.pages():
         ids = [

@@ -30,11 +30,11 @@ from pipelines.errors import (
     TemporaryError,
 )
 from pipelines.humanize import counted
-from pipelines.inventory import LIST_PATHS, NESTED
+from pipelines.inventory import LIST_PATHS, parent_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
 from pipelines.records.shapes.observation import Observer
-from pipelines.records.tables.registry import PERSONAL, raw_table
+from pipelines.records.tables.registry import is_personal, raw_table
 from pipelines.records.values import decode_record
 from pipelines.service.client import LibraryClient
 from pipelines.service.end_of_v2 import end_of_v2_explained
@@ -137,7 +137,7 @@ def goes_on_without(capture: Capture, client: LibraryClient, resource: str, erro
     if not capture.has_pages(resource) and not isinstance(error, TemporaryError):
         return True
     # Each list of a record has rights of its own
-    denied = isinstance(error, AccessDeniedError) and resource not in NESTED.values()
+    denied = isinstance(error, AccessDeniedError) and parent_of(resource) is None
     if resource in INDISPENSABLE or denied or isinstance(error, ForeignOriginError):
         return False
     other = next((name for name in capture.facts.resources if name != resource), None)
@@ -257,7 +257,7 @@ class ListReader:
         read_again = listing.facts.followed or (listing.facts.again > 0 and listing.facts.last_total is not None)
         repeated = self._drop_duplicates() if read_again else 0
         ids = self._count_ids()
-        if resource in PERSONAL:  # an id that is a text may be an address
+        if is_personal(resource):  # an id that is a text may be an address
             ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]
         facts = prove_listing(listing.facts, ids)
         if (

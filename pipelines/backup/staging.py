@@ -11,25 +11,36 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.residue import MAX_RESIDUE_KEYS, bounded
+from pipelines.records.residue import MAX_RESIDUE_KEYS, bounded, record_json
 from pipelines.records.shapes.columns import observe_columns, with_columns
 from pipelines.records.shapes.observation import ObservedColumn, Observer, RecordShape
 from pipelines.records.stager import RECORDS_PER_STEP, Stager, in_steps
 from pipelines.records.tables.description import Table
-from pipelines.records.tables.registry import STAGED, TABLES
+from pipelines.records.tables.registry import STAGED, TABLES, leading_key, table_named
 from pipelines.records.values import decode_record
 from pipelines.store.parquet import TableWriter, open_in_duckdb, row_batches
 from pipelines.store.snapshots.captures import Capture
+
+if TYPE_CHECKING:
+    import duckdb
 
 DESCRIBED = "publications"
 """The resource whose fields the service documents. Its tables have the described columns only, so that it is staged while it is read."""
 
 ROWS_PER_GROUP = 100_000
+
+_KEYS = """
+SELECT DISTINCT unnest(json_keys(CASE WHEN json_valid(payload) THEN payload END)) AS key FROM {entries} ORDER BY key"""
+
+LED_TO = """coalesce(
+    json_extract_string(CASE WHEN json_valid(payload) THEN payload END, '$."{key}".id'),
+    json_extract_string(CASE WHEN json_valid(payload) THEN payload END, '$."{key}"'))"""
+"""The id of the record to which an entry leads by this key, as text."""
 
 _OTHER_KEYS = """
 SELECT key, count(*) AS entries
@@ -57,29 +68,38 @@ def stage(
 
 
 def stage_entries(capture: Capture, resource: str) -> None:
-    """Make the table of lists at addresses of their own, in place of the one that the records fill themselves."""
-    table = TABLES[resource]
-    owner, position, value = (column.name for column in table.columns)
+    """Make the table of lists at addresses of their own; a described one takes the place of that which the records fill themselves."""
+    table = table_named(resource)
+    owner, position, value, *_entry = (column.name for column in table.columns)
     number = "CASE WHEN regexp_full_match({0}, '-?[0-9]{{1,18}}') THEN CAST({0} AS BIGINT) END"
-    referred = f"json_extract_string(CASE WHEN json_valid(payload) THEN payload END, '$.{value}')"
     with (
         open_in_duckdb(capture.raw_path(resource), capture.key_of(f"raw_{resource}")) as database,
         capture.writer(table) as writer,
     ):
+        key = leading_key_of(database, resource)
         rows = database.sql(
             f"SELECT {number.format('owner')} AS {owner}, "  # noqa: S608  names of our descriptions
-            f"CAST(row_number() OVER (PARTITION BY owner ORDER BY page, place) - 1 AS INTEGER) AS {position}, value AS {value} "
+            f"CAST(row_number() OVER (PARTITION BY owner ORDER BY page, place) - 1 AS INTEGER) AS {position}, value AS {value}, payload "
             "FROM (SELECT *, row_number() OVER () AS place FROM "
-            f"(SELECT owner, page, coalesce({number.format(referred)}, id) AS value FROM file)) "
+            f"(SELECT owner, page, payload, coalesce({number.format(LED_TO.format(key=key))}, id) AS value FROM file)) "
             "ORDER BY min(place) OVER (PARTITION BY owner), 2"
-        ).to_arrow_reader(ROWS_PER_GROUP)
+        ).to_arrow_reader(ROWS_PER_GROUP if table.name in TABLES else RECORDS_PER_STEP)
         for batch in rows:
-            writer.write(pa.RecordBatch.from_arrays(batch.columns, schema=table.schema))
-        of_records = capture.facts.shapes.get(table.columns[-1].references.partition(".")[0], RecordShape()).fields
-        residue = database.execute(_OTHER_KEYS, [["id", value, *of_records], MAX_RESIDUE_KEYS]).fetchall()
+            *columns, payloads = batch.columns
+            if _entry:
+                entries = [record_json(decode_record(payload)) for payload in payloads.cast(pa.binary()).to_pylist()]
+                columns.append(pa.array(entries, pa.string()))
+            writer.write(pa.RecordBatch.from_arrays(columns, schema=table.schema))
+        of_records = capture.facts.shapes.get(table.columns[2].references.partition(".")[0], RecordShape()).fields
+        residue = database.execute(_OTHER_KEYS, [["id", key, *of_records], MAX_RESIDUE_KEYS]).fetchall()
         capture.facts.residue[resource] = dict(residue)
     capture.add_table(table.name, capture.table_path(table), writer.rows)
     capture.save()
+
+
+def leading_key_of(database: duckdb.DuckDBPyConnection, resource: str, entries: str = "file") -> str:
+    """The key of the entries in a view that leads to records, by the keys of all of them."""
+    return leading_key(resource, [key for (key,) in database.execute(_KEYS.format(entries=entries)).fetchall()])
 
 
 def _observe(capture: Capture, resource: str, earlier: Iterable[ObservedColumn]) -> None:

@@ -28,10 +28,10 @@ import pyarrow as pa
 from filelock import FileLock
 
 from pipelines.errors import ConfigurationError, StorageError
-from pipelines.inventory import LIST_PATHS
+from pipelines.inventory import LIST_PATHS, parent_of
 from pipelines.records.shapes.columns import united, with_columns
 from pipelines.records.tables.description import Column, Table
-from pipelines.records.tables.registry import MADE_FROM, PERSONAL, STAGED, TABLES, raw_tables
+from pipelines.records.tables.registry import MADE_FROM, NESTED, STAGED, TABLES, is_personal, raw_table, tables_of
 from pipelines.records.tables.shared_columns import SNAPSHOT_AT, SNAPSHOT_COLUMNS, VIEW_COLUMNS
 from pipelines.store.durable import damage_behind, damage_of_size, storage_errors
 from pipelines.store.encryption import PersonalKeys
@@ -246,7 +246,7 @@ def _create_personal_views(
     """Create temporary views in this connection; they come before views of the same names in the file."""
     for fingerprint in keys.fingerprints:
         register_key(database, keys.get(fingerprint))
-    for statement in _views(snapshots, PERSONAL, keys):
+    for statement in _views(snapshots, keys):
         database.execute(statement.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
 
 
@@ -276,54 +276,65 @@ def _statements(snapshots: Sequence[Snapshot], damaged: Mapping[str, str]) -> li
     """All SQL statements of the catalogue. `damaged`: view → what is wrong with a file of it."""
     return [
         *_view(SNAPSHOTS, _snapshot_rows(snapshots)),
-        *_view(TABLES_READ, tables_read_rows()),
-        *_views(snapshots, STAGED, damaged=damaged),
-        *_as_of_macros(),
+        *_view(TABLES_READ, tables_read_rows(resources_of(snapshots))),
+        *_views(snapshots, damaged=damaged),
+        *_as_of_macros(snapshots),
     ]
 
 
-def tables_read_rows() -> str:
-    """The SELECT of the view `tables_read`, from `snapshots`, in SQL that every database takes."""
+def tables_read_rows(of: Iterable[str]) -> str:
+    """The SELECT of the view `tables_read`, from `snapshots`, in SQL that every database takes. `of`: whose tables it names."""
     rows = [
         f"({literal(table.name)}, {literal(resource)}, {literal(_nested_list(table))})"
-        for resource, staged in STAGED.items()
-        for table in staged
+        for resource in of
+        for table in tables_of(resource)
     ]
     return _sql("tables_read").format(tables=", ".join(rows)) if rows else ""
 
 
 def _nested_list(table: Table) -> str:
-    """The address that a library may have for the entries of such a table: `/collections/:id/publications`."""
+    """The address that a library may have for the entries of a described table: `/collections/:id/publications`."""
+    if table.name not in MADE_FROM:
+        return ""
     return f"/{LIST_PATHS[MADE_FROM[table.name].removeprefix('raw_')]}/:id/{table.name.partition('_')[2]}"
 
 
 def _views(
     snapshots: Sequence[Snapshot],
-    of: Iterable[str],
     keys: PersonalKeys | None = None,
     damaged: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
-    """The views over the tables of some resources. Without `keys` they lack personal columns and encrypted tables."""
+    """The views over all tables. Without `keys` they lack personal columns and encrypted tables; with them, only personal ones are made."""
 
     def rows(view: Table, table: Table, snapshots: Iterable[Snapshot]) -> str:
         wrong = damaged.get(view.name)
         return _error_rows(table, wrong) if wrong else _rows(table, snapshots, keys)
 
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
-    for resource in of:
-        first, *list_tables = STAGED[resource]
-        first = observed_table(first, resource, complete)
-        for description in (first, *list_tables, *raw_tables(resource)):
+    for resource in resources_of(snapshots):
+        if keys is not None and not is_personal(resource):
+            continue
+        tables = [observed_table(table, resource, complete) for table in tables_of(resource)]
+        for description in (*tables, raw_table(resource)):
             table = description.impersonal if keys is None else description
             newest, history = table_views(table)
             yield from _view(newest, rows(newest, table, newest_with_table(table, complete)))
             yield from _view(history, rows(history, table, complete), describes_columns=False)
-        records = first.impersonal if keys is None else first
-        yield from _view(deleted_view(records), deleted_rows(records, resource), describes_columns=False)
+        if resource in STAGED:
+            records = tables[0] if keys is not None else tables[0].impersonal
+            yield from _view(deleted_view(records), deleted_rows(records, resource), describes_columns=False)
+
+
+def resources_of(snapshots: Iterable[Snapshot]) -> list[str]:
+    """All resources, and the lists at addresses of their own that any of these snapshots has."""
+    nested = {name for snapshot in snapshots for name in snapshot.manifest.resources if parent_of(name)}
+    return [*STAGED, *sorted(nested.union(NESTED))]
 
 
 def observed_table(table: Table, resource: str, snapshots: Iterable[Snapshot]) -> Table:
-    """The table of a resource's records with the columns that were observed in any of these snapshots."""
+    """A table of a resource; that of its records with the columns that were observed in any of these snapshots."""
+    if resource not in STAGED or table != STAGED[resource][0]:
+        return table
     observed = (column for snapshot in snapshots for column in snapshot.manifest.observed.get(resource, ()))
     return with_columns(table, united(observed))
 
@@ -365,12 +376,10 @@ def deleted_view(records: Table) -> Table:
     return replace(records, name=f"{records.name}_deleted", columns=columns, comment=comment)
 
 
-def _as_of_macros() -> Iterator[str]:
-    for resource, staged in STAGED.items():
-        for table in staged:
+def _as_of_macros(snapshots: Iterable[Snapshot]) -> Iterator[str]:
+    for resource in resources_of(snapshots):
+        for table in (*tables_of(resource), raw_table(resource)):
             yield _sql("as_of").format(table=table.name, resource=resource)
-        for table in raw_tables(resource):
-            yield _sql("as_of").format(table=table.name, resource=table.name.removeprefix("raw_"))
 
 
 def _sql(name: str) -> str:

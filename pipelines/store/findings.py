@@ -19,7 +19,7 @@ from pipelines.errors import StorageError
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.tables.publications import PUBLICATION_FILES, PUBLICATION_IDENTIFIERS, PUBLICATIONS
-from pipelines.records.tables.registry import PERSONAL, STAGED
+from pipelines.records.tables.registry import STAGED, is_personal
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import escaped, literal, read_parquet
 from pipelines.store.record_url import shown_record_url
@@ -235,7 +235,7 @@ def shown_residue(manifest: Manifest) -> dict[str, dict[str, int]]:
     return {
         resource: dict(list(keys.items())[:MOST_KEYS])
         for resource, keys in manifest.residue.items()
-        if keys and resource not in PERSONAL
+        if keys and not is_personal(resource)
     }
 
 

@@ -1,30 +1,31 @@
 -- The records of a raw table, each with the entries of its list (the view entries) under a key of its own. A record that has the key stays.
-COPY (
-    WITH lists AS (
-        SELECT owner, string_agg(number, ',' ORDER BY page, place) AS numbers
+WITH lists AS (
+    SELECT owner, string_agg(number, ',' ORDER BY page, place) AS numbers
+    FROM (
+        SELECT *, row_number() OVER () AS place
         FROM (
-            SELECT *, row_number() OVER () AS place
-            FROM (
-                SELECT
-                    owner,
-                    page,
-                    coalesce(
-                        nullif(CAST(json_extract(payload, '$.{reference}') AS VARCHAR), 'null'),
-                        CAST(json_extract(payload, '$.id') AS VARCHAR)
-                    ) AS number
-                FROM (SELECT owner, page, CASE WHEN json_valid(payload) THEN payload END AS payload FROM entries)
-            )
+            SELECT
+                owner,
+                page,
+                coalesce(
+                    CAST(json_extract(payload, '$."{reference}".id') AS VARCHAR),
+                    nullif(CAST(json_extract(payload, '$."{reference}"') AS VARCHAR), 'null'),
+                    CAST(json_extract(payload, '$.id') AS VARCHAR)
+                ) AS number
+            FROM (SELECT owner, page, CASE WHEN json_valid(payload) THEN payload END AS payload FROM entries)
         )
-        GROUP BY owner
-    ),
-    records AS (SELECT *, CASE WHEN json_valid(payload) THEN payload END AS valid FROM file)
-    SELECT records.* EXCLUDE (valid) REPLACE (
-        CASE
-            WHEN json_exists(valid, '$.id') AND NOT json_exists(valid, '$.{key}')
-                THEN regexp_replace(valid, '\s*\}}\s*$', '') || ',"{key}":[' || coalesce(numbers, '') || ']}}'
-            ELSE payload
-        END AS payload
     )
-    FROM records
-    LEFT JOIN lists ON lists.owner = coalesce(CAST(records.id AS VARCHAR), json_extract_string(valid, '$.id'))
-) TO {to} (FORMAT parquet)
+    GROUP BY owner
+),
+records AS (SELECT *, CASE WHEN json_valid(payload) THEN payload END AS valid FROM file)
+SELECT
+    id,
+    page,
+    CASE
+        WHEN json_exists(valid, '$.id') AND NOT json_exists(valid, '$.{key}')
+            THEN regexp_replace(valid, '\s*\}}\s*$', '') || ',"{key}":[' || coalesce(numbers, '') || ']}}'
+        ELSE payload
+    END AS payload,
+    sha256
+FROM records
+LEFT JOIN lists ON lists.owner = coalesce(CAST(records.id AS VARCHAR), json_extract_string(valid, '$.id'))

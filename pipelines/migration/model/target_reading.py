@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from pipelines.backup import read
 from pipelines.backup.nested import read_nested
+from pipelines.backup.staging import leading_key_of
 from pipelines.errors import StopError
 from pipelines.humanize import counted
-from pipelines.inventory import NESTED
+from pipelines.inventory import nested_of, nested_resource
 from pipelines.migration.model.comparable import STEP, Side
 from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.journal import Journal
@@ -24,14 +25,14 @@ from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables.publications import PUBLICATION_FILES
-from pipelines.records.tables.registry import PERSONAL, TABLES, raw_tables
+from pipelines.records.tables.registry import field_of_entries, raw_table
 from pipelines.records.values import RecordId, decode_record, record_id
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.parquet import create_view, escaped, literal, open_in_duckdb, open_table, row_batches
+from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_table, row_batches, table_writer
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -44,6 +45,8 @@ class TargetListing:
 
     path: Path
     key: PersonalKey | None = None
+    lists: dict[str, str] = field(default_factory=dict)
+    """List that each record has at an address of its own, as `nested` names it → the field of the records that has its entries."""
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield each record; `STEP` of them are in memory."""
@@ -131,15 +134,17 @@ class TargetReader:
                 f"would create again what is there. Leave {resource} out (--resources)."
             )
         for name in lists:
-            _whole(capture, known.get(NESTED[name]) or read_nested(capture, client, name, on_progress))
+            _whole(capture, known.get(nested_resource(name)) or read_nested(capture, client, name, on_progress))
         raw = folder / f"target-{resource}.parquet"
         with storage_errors(raw):
-            whole = capture.raw_path(resource)
-            for nested in (NESTED[name] for name in lists):
-                whole = _with_entries(whole, capture.raw_path(nested), f"raw_{nested}", capture.path)
-            shutil.move(whole, raw)
+            whole = TargetListing(capture.raw_path(resource), capture.key_of(f"raw_{resource}"))
+            for name in lists:
+                nested = nested_resource(name)
+                entries = TargetListing(capture.raw_path(nested), capture.key_of(f"raw_{nested}"))
+                whole = _with_entries(whole, entries, name, capture.path)
+            shutil.move(whole.path, raw)
             shutil.rmtree(capture.path)
-        return TargetListing(raw, self._data.keys.to_write() if resource in PERSONAL else None)
+        return replace(whole, path=raw)
 
     def _capture(self, target: str, run: str, resource: str) -> Capture:
         """The interrupted capture of an earlier run, or a new one."""
@@ -180,26 +185,34 @@ def snapshot_listing(data: DataFolder, source: Snapshot, resource: str, folder: 
 
     A record has the list that it has at an address of its own, as if it showed the numbers itself.
     """
+    listing = _raw_listing(data, source, resource, folder)
+    for nested in nested_of([resource], source.manifest.resources):
+        name = f"{resource}/{source.manifest.resources[nested].endpoint.rpartition('/')[2]}"
+        listing = _with_entries(listing, _raw_listing(data, source, nested, folder), name, folder)
+    return listing
+
+
+def _raw_listing(data: DataFolder, source: Snapshot, resource: str, folder: Path) -> TargetListing:
     name = f"raw_{resource}"
-    fingerprint = source.manifest.tables[name].key
-    path = local_table(data, source, name, folder)
-    for table in raw_tables(resource)[1:]:
-        if table.name in source.manifest.tables:
-            path = _with_entries(path, local_table(data, source, table.name, folder), table.name, folder)
-    return TargetListing(path, data.keys.to_read(fingerprint, f"The table {name} of {source.name}"))
+    key = data.keys.to_read(source.manifest.tables[name].key, f"The table {name} of {source.name}")
+    return TargetListing(local_table(data, source, name, folder), key)
 
 
-def _with_entries(records: Path, entries: Path, table: str, folder: Path) -> Path:
-    """A copy of the raw table of a resource whose records have the entries of another one, by their owners."""
-    described = TABLES[table.removeprefix("raw_")]
-    joined = folder / f"with-{table}.parquet"
-    with storage_errors(joined), open_in_duckdb(records) as database:
-        create_view(database, "entries", escaped(entries))
-        sql = resources.files("sql").joinpath("migration", "with_entries.sql").read_text(encoding="utf-8")
-        database.execute(
-            sql.format(key=described.entries, reference=described.columns[-1].name, to=literal(str(joined)))
-        )
-    return joined
+def _with_entries(records: TargetListing, entries: TargetListing, name: str, folder: Path) -> TargetListing:
+    """The records of a resource with the entries of the list of this name that each has at an address of its own."""
+    resource, _, _below = name.partition("/")
+    joined = folder / f"with-{nested_resource(name)}.parquet"
+    sql = resources.files("sql").joinpath("migration", "with_entries.sql").read_text(encoding="utf-8")
+    with (
+        open_in_duckdb(records.path, records.key) as database,
+        table_writer(joined, raw_table(resource), records.key) as writer,
+    ):
+        create_view(database, "entries", escaped(entries.path), entries.key)
+        key = leading_key_of(database, nested_resource(name), "entries")
+        field_name = field_of_entries(nested_resource(name), key)
+        for batch in database.sql(sql.format(key=field_name, reference=key)).to_arrow_reader(STEP):
+            writer.write(batch.cast(raw_table(resource).schema))
+    return TargetListing(joined, records.key, {**records.lists, name: field_name})
 
 
 def local_table(data: DataFolder, source: Snapshot, table: str, folder: Path) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pipelines.inventory import NESTED, nested_address
+from pipelines.inventory import nested_address, nested_resource, parent_of, record_path
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.field_mapping import OPEN
@@ -54,7 +54,8 @@ from pipelines.migration.plan.twins import find_twins
 from pipelines.migration.session import MigrationSession
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.left_out import LeftOut
-from pipelines.records.tables.registry import TABLES
+from pipelines.records.shapes.field_names import resource_named, singular
+from pipelines.records.tables.registry import leading_key
 from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
@@ -143,8 +144,9 @@ class PlanBuilder:
         library = cache(self._library)
         for resource, listing in self._source.items():
             if self._is_learned(resource):
-                reads = self._session.settings.tenant(self._request.target).nested
-                schema, posted = _schema_of(self._described(client), resource, reads)
+                lists = self._target[resource].lists | listing.lists
+                reads = self._target[resource].lists.keys()
+                schema, posted = _schema_of(self._described(client), resource, lists, reads)
                 self.learners[resource] = TypeLearner(
                     self._assumed[resource],
                     listing,
@@ -179,11 +181,13 @@ class PlanBuilder:
     def _library(self) -> dict[str, TargetListing]:
         """All records of the source, without those that are encrypted with a key that is not at hand."""
         data, snapshot, listings = self._session.source_data, self._request.source, self._source
-        tables, keys = snapshot.manifest.tables, {"", *data.keys.fingerprints}
+        tables, read = snapshot.manifest.tables, snapshot.manifest.resources
+        locked = {name for name in read if tables[f"raw_{name}"].key not in {"", *data.keys.fingerprints}}
+        locked |= {parent_of(name) or name for name in locked}
         return listings | {
             name: snapshot_listing(data, snapshot, name, self._folder)
-            for name in snapshot.manifest.resources
-            if name not in {*listings, *NESTED.values()} and tables[f"raw_{name}"].key in keys
+            for name in {*read} - {*listings} - locked
+            if not parent_of(name)
         }
 
     def build(self, journal: Journal) -> Plan:
@@ -315,7 +319,7 @@ def plan_facts(
         left_out={
             name: counts.records
             for name, counts in manifest.resources.items()
-            if counts.records and name not in {*totals, *NESTED.values()}
+            if counts.records and name not in totals and not parent_of(name)
         },
         not_read=manifest.not_read,
         mails=sum(total.mails for total in totals.values()),
@@ -327,28 +331,30 @@ def plan_facts(
     )
 
 
-def _schema_of(described: Description, resource: str, reads: Collection[str]) -> tuple[ResourceSchema, dict[str, str]]:
+def _schema_of(
+    described: Description, resource: str, lists: dict[str, str], reads: Collection[str]
+) -> tuple[ResourceSchema, dict[str, str]]:
     """What the target describes of a resource, and how the entries of lists at addresses of their own are added.
 
-    Such a list is no field that records take. `reads`: the lists that are read of the target, without which nothing is added to one.
+    Such a list is no field that records take. `lists`: those that are read of either library, each with the field that stands for it;
+    `reads`: those that are read of the target, without which nothing is added to one.
     """
     schema, posted = described.resources.get(resource, ResourceSchema()), dict[str, str]()
-    for name, entries in NESTED.items():
-        parent, _, below = name.partition("/")
-        path, table = nested_address(name).replace(":id", "{}"), TABLES[entries]
-        is_own = path in described.lists or name in reads
-        if parent != resource or not is_own or table.entries in schema.record:
+    of_records = f"/{record_path(resource, '')}{{}}/"
+    others = [path.removeprefix(of_records) for path in described.lists if path.startswith(of_records)]
+    fields = {f"{resource}/{below}": f"{singular(below)}_ids" for below in others if resource_named(below)} | lists
+    for name, key in fields.items():
+        path = nested_address(name).replace(":id", "{}")
+        if key in schema.record or not (path in described.lists or name in reads):
             continue
         body = described.additions.get(path, None if described.operations else PayloadSchema())
         field = FieldSchema(types=["array"], read_only=body is None or name not in reads)
-        schema = replace(schema, record={table.entries: field} | schema.record)
+        schema = replace(schema, record={key: field} | schema.record)
         if body is not None and not field.read_only:
-            key = next((key for key in (table.columns[-1].name, "id") if key in body.fields), "")
-            posted[table.entries] = f"{below} {key}" if key else OPEN
+            sent = leading_key(nested_resource(name), body.fields)
+            posted[key] = f"{name.partition('/')[2]} {sent}" if sent in body.fields else OPEN
             if schema.create is not None:
-                schema = replace(
-                    schema, create=replace(schema.create, fields={table.entries: field} | schema.create.fields)
-                )
+                schema = replace(schema, create=replace(schema.create, fields={key: field} | schema.create.fields))
     return schema, posted
 
 

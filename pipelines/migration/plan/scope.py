@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pipelines.errors import ConfigurationError, StopError
 from pipelines.humanize import counted
-from pipelines.inventory import RESOURCES
+from pipelines.inventory import RESOURCES, nested_of
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS, PEOPLE
 from pipelines.migration.model.resource_types import (
@@ -19,7 +19,6 @@ from pipelines.migration.model.resource_types import (
     referenced_resources,
 )
 from pipelines.migration.plan.rows import Totals
-from pipelines.records.tables.registry import raw_tables
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -67,8 +66,7 @@ def chosen_other_resources(source: Snapshot, names: Iterable[str]) -> tuple[str,
         chosen = chosen_resources(names)
     except ValueError as error:
         raise ConfigurationError(f"--resources: {error}.") from None
-    nested = [table.name.removeprefix("raw_") for resource in chosen for table in raw_tables(resource)[1:]]
-    nested = [name for name in nested if name in source.manifest.resources]
+    nested = nested_of(chosen, source.manifest.resources)
     for resource in (*chosen, *referenced_resources(chosen), *nested):
         facts = source.manifest.resources.get(resource)
         why = "" if resource in (*chosen, *nested) else f", to which {_referring(resource, chosen)} refer"

@@ -50,7 +50,7 @@ def keys_of(name: str) -> Iterator[str]:
         yield name[:-3]
     else:
         yield f"{name}_id"
-        yield f"{_singular(name)}_ids"
+        yield f"{singular(name)}_ids"
 
 
 def names_own_kind(stem: str) -> bool:
@@ -66,7 +66,7 @@ def names_doer(name: str) -> bool:
 
 def may_be_count(name: str) -> bool:
     """Whether a whole number in a field of this name may count records instead of naming one: `copies` has no `_id`."""
-    return not is_named_as_id(name) and _singular(stem_of(name)) != stem_of(name)
+    return not is_named_as_id(name) and singular(stem_of(name)) != stem_of(name)
 
 
 def words_of(name: str) -> list[str]:
@@ -117,7 +117,7 @@ def names_records(stem: str) -> bool:
     return (
         resource_named(stem) is not None
         or names_own_kind(stem)
-        or _singular(stem.rsplit("_", maxsplit=1)[-1]) in _RECORDS
+        or singular(stem.rsplit("_", maxsplit=1)[-1]) in _RECORDS
     )
 
 
@@ -155,7 +155,7 @@ def is_quantity(name: str) -> bool:
     words = words_of(name)
     if words[-1:] in _COUNTS:  # `edition_no` is a quantity, as `no` alone; `titel_nr` may be the number of a record
         words.pop()
-    last = {form for word in words[-1:] for form in (word, _singular(word))}
+    last = {form for word in words[-1:] for form in (word, singular(word))}
     is_measured = not words or not _QUANTITIES.isdisjoint(last)
     return is_measured and not is_named_as_id(name) and not _names_number_of_record(name)
 
@@ -164,7 +164,7 @@ def _names_number_of_record(path: str) -> bool:
     """Whether the names end in those of records and a word for their number: `book_no`, `item_ref`, `locationRef_value`."""
     words = words_of(path)
     before = list(words)
-    while before and _singular(before[-1]) in _NUMBERS:
+    while before and singular(before[-1]) in _NUMBERS:
         before.pop()
     return before != words and names_records("_".join(before))
 
@@ -197,7 +197,7 @@ def kind_beside(name: str, names: Iterable[str], *, in_object: bool = False) -> 
     `location_type` beside `location_id` is the kind of a location. `in_object`: `type` beside `id` counts, too.
     """
     stem = words_of(name)
-    while stem and (stem[-1] in ("id", "ids") or _singular(stem[-1]) in _NUMBERS):
+    while stem and (stem[-1] in ("id", "ids") or singular(stem[-1]) in _NUMBERS):
         stem.pop()
     resource = resource_named("_".join(stem)) if stem else None
     if resource is not None and (resource != "users" or stem[-1] == "user"):
@@ -208,10 +208,11 @@ def kind_beside(name: str, names: Iterable[str], *, in_object: bool = False) -> 
 
 def names_same(name: str, other: str) -> bool:
     """Whether two names are the same, in singular or plural."""
-    return _singular(name) == _singular(other)
+    return singular(name) == singular(other)
 
 
-def _singular(name: str) -> str:
+def singular(name: str) -> str:
+    """A name without the ending of a plural."""
     return re.sub("s$", "", re.sub("ies$", "y", name))
 
 
@@ -219,7 +220,7 @@ def resource_named(stem: str) -> str | None:
     """The resource that a reference of this name leads to: by its last word or two."""
     words = stem.split("_")
     for count in (2, 1):
-        resource = _NAMED_AFTER.get(_singular("_".join(words[-count:])))
+        resource = _NAMED_AFTER.get(singular("_".join(words[-count:])))
         if resource is not None:
             return resource
     return None

@@ -29,14 +29,14 @@ from pyiceberg.typedef import Record
 
 from pipelines.errors import StorageError
 from pipelines.records.tables.field_ids import SNAPSHOT_IDS
-from pipelines.records.tables.registry import PERSONAL_TABLES, TABLES
+from pipelines.records.tables.registry import TABLES, is_personal
 from pipelines.store.durable import storage_errors
 from pipelines.store.iceberg.catalogue import CatalogueSettings, catalogue_errors, open_catalogue
 from pipelines.store.iceberg.schemas import FIRST_SCHEMA, PARTITIONS, FileColumn, extended, file_columns
 from pipelines.store.parquet import literal
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
-REGISTERED = tuple(name for name in TABLES if name not in PERSONAL_TABLES)
+REGISTERED = tuple(name for name in TABLES if not is_personal(name))
 """The staged tables that are Iceberg tables."""
 
 PROPERTIES = {

@@ -12,7 +12,7 @@ import duckdb
 import msgspec
 
 from pipelines.errors import ConfigurationError
-from pipelines.inventory import NESTED, RESOURCES
+from pipelines.inventory import RESOURCES, parent_of
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import create_view, escaped
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -100,7 +100,7 @@ def _compare(data: DataFolder, a: Snapshot, b: Snapshot, resource: str, limit: i
         files.append((escaped(snapshot.sound_address_of(facts)), key))
     with data.duckdb("1GB", 2) as database, storage_errors(a.address):
         for name, (file, key) in zip(("raw_a", "raw_b"), files, strict=True):
-            nested = resource in NESTED.values()
+            nested = parent_of(resource)
             create_view(database, f"{name}_file" if nested else name, file, key)
             if nested:  # an entry is the same in the list of the same record only
                 entry = "owner || '/' || coalesce(CAST(id AS VARCHAR), sha256) AS id"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import psycopg
 
-from pipelines.records.tables.registry import TABLES
 from pipelines.store.catalogue import SNAPSHOTS, table_views
 from pipelines.store.parquet import quoted
-from pipelines.store.postgres.definitions import column_list
+from pipelines.store.postgres.definitions import column_list, tables_among
 from pipelines.store.postgres.schemas import TenantSchemas, columns_of
 from pipelines.store.postgres.server import Session
 
@@ -39,7 +38,7 @@ def grant(session: Session, schemas: TenantSchemas, views: str) -> None:
         f"GRANT USAGE ON SCHEMA {quoted(main)}, {quoted(views)} TO {ROLE}",
         f"GRANT SELECT ON ALL TABLES IN SCHEMA {quoted(views)} TO {ROLE}",
     ]
-    readable = {view.name: view for table in TABLES.values() for view in table_views(table)} | {
+    readable = {view.name: view for table in tables_among(relations).values() for view in table_views(table)} | {
         SNAPSHOTS.name: SNAPSHOTS
     }
     for name in relations:

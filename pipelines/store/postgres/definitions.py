@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from pipelines.records.tables.description import Column, Table
+from pipelines.records.tables.registry import tables_named
 from pipelines.store.parquet import literal, quoted
 
 MOST_BYTES = 63
@@ -54,14 +55,14 @@ def rows_name(table: str) -> str:
     return f"{table}_rows"
 
 
+def tables_among(relations: Iterable[str]) -> dict[str, Table]:
+    """Name → table, for every described table, and for those of lists at addresses of their own whose rows are in these relations."""
+    return tables_named(name.removesuffix(rows_name("")) for name in relations if name.endswith(rows_name("")))
+
+
 def past_name(table: str) -> str:
     """The table with the rows that have ended, and those that no key tells apart."""
     return f"{table}_past"
-
-
-def history_name(table: str) -> str:
-    """The view of every snapshot of a table."""
-    return f"{table}_history"
 
 
 def create_copied(schema: str, table: Table) -> str:

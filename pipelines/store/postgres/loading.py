@@ -14,7 +14,7 @@ import psycopg
 
 from pipelines.errors import TenantBusyError
 from pipelines.records.tables.description import Table
-from pipelines.records.tables.registry import TABLES
+from pipelines.records.tables.registry import table_named, tables_named
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import ROLE_MISSING, grant, prepare_role
 from pipelines.store.postgres.brief_locks import briefly, lock_error
@@ -29,7 +29,7 @@ from pipelines.store.postgres.changes import (
     write_older,
 )
 from pipelines.store.postgres.copying import CopiedRows, copy_table
-from pipelines.store.postgres.definitions import create_copied, create_kept, past_name, rows_name
+from pipelines.store.postgres.definitions import create_copied, create_kept, past_name, rows_name, tables_among
 from pipelines.store.postgres.keys import Keyed, add_keys, dropping, index_names
 from pipelines.store.postgres.loaded import (
     LOADED_TABLES,
@@ -177,7 +177,7 @@ class Database:
                 schemas.loading,
                 table,
                 _kept_columns(kept, table.name),
-                frozenset(column.name for column in TABLES[table.name].columns),
+                frozenset(column.name for column in table_named(table.name).columns),
             )
             for table in tables
         ]
@@ -227,7 +227,8 @@ class Database:
                     session, [schemas.main], self._seconds, "The changes are not written", "the tables"
                 ) from None
             except psycopg.errors.ProgramLimitExceeded as error:
-                statements = [dropping(Keyed(schemas.main, table), error) for table in TABLES.values()]
+                tables = tables_among(columns_of(session, schemas.main)).values()
+                statements = [dropping(Keyed(schemas.main, table), error) for table in tables]
                 statement = next(filter(None, statements), None)
                 if statement is None:
                     raise
@@ -238,7 +239,9 @@ class Database:
     def _add_keys(self, session: Session, schemas: TenantSchemas) -> list[str]:
         """Add the keys and indexes that the tables lack. Returns a sentence for each that the rows do not allow."""
         present = index_names(session, schemas.main)
-        keyed = [Keyed(schemas.main, table) for name, table in TABLES.items() if rows_name(name) in present]
+        keyed = [
+            Keyed(schemas.main, table) for name, table in tables_among(present).items() if rows_name(name) in present
+        ]
         lacking = [table for table in keyed if not {table.primary_key, *table.indexes}.issubset(present[table.name])]
 
         def add(table: Keyed) -> list[str]:
@@ -252,7 +255,7 @@ class Database:
 def _make_table(session: Session, main: str, table: Table, kept: Mapping[str, str] | None) -> None:
     """Make the two tables of a library for a table, or the columns that they lack."""
     if kept is None:
-        session.run(*create_kept(main, TABLES[table.name]))
+        session.run(*create_kept(main, table_named(table.name)))
     for column in observed_of(table):
         if kept is None or column.name not in kept:
             for name in (rows_name(table.name), past_name(table.name)):
@@ -297,14 +300,16 @@ def _forget_gone(session: Session, main: str, present: Collection[str]) -> None:
             continue
         remaining = [name for name in names if name not in gone]
         if names[-1] in gone:
-            step_back(session, main, TABLES[table], _kept_columns(columns, table), remaining[-1] if remaining else "")
-        remove_unseen_rows(session, main, TABLES[table])
+            step_back(
+                session, main, table_named(table), _kept_columns(columns, table), remaining[-1] if remaining else ""
+            )
+        remove_unseen_rows(session, main, table_named(table))
 
 
 def _readable_tables(data: DataFolder, snapshot: Snapshot) -> tuple[list[Table], list[str]]:
     """The tables of a snapshot that are readable with our keys, and a note about the others."""
     manifest = snapshot.manifest
-    present = [table for name, table in TABLES.items() if name in manifest.tables]
+    present = [table for name, table in tables_named(manifest.tables).items() if name in manifest.tables]
     locked = [table for table in present if (key := manifest.tables[table.name].key) and data.keys.get(key) is None]
     if not locked:
         return present, []

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
+from pipelines.inventory import parent_of
 from pipelines.records.tables.description import Column, Table
-from pipelines.records.tables.registry import STAGED, TABLES
+from pipelines.records.tables.registry import STAGED, tables_of
 from pipelines.records.tables.shared_columns import SNAPSHOT_AT
 from pipelines.store.catalogue import SNAPSHOTS, TABLES_READ, deleted_rows, deleted_view, table_views, tables_read_rows
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.changes import history_rows, own_rows
-from pipelines.store.postgres.definitions import comments, history_name, rows_name, sql_type
+from pipelines.store.postgres.definitions import comments, rows_name, sql_type, tables_among
 from pipelines.store.postgres.observed import OBSERVED_COLUMNS, ObservedOf, read_observed, with_observed
 from pipelines.store.postgres.schemas import TenantSchemas, columns_of, tenants_in_database
 from pipelines.store.postgres.server import Session
@@ -54,8 +55,7 @@ class View:
 
 def make_views(session: Session, schemas: TenantSchemas, views: str) -> None:
     """Make the views of a library and those in the schema `views` that are not as they should be, in the caller's transaction."""
-    names = [name for table in TABLES for name in (table, history_name(table))]
-    own_there, shared_there = columns_of(session, schemas.main, names), columns_of(session, views, kinds="v")
+    own_there, shared_there = columns_of(session, schemas.main), columns_of(session, views, kinds="v")
     own = _own_views(session, schemas)
     changed = [view for view in own if list(own_there.get(view.table.name, {}).items()) != list(view.columns.items())]
     unfit = [view.table.name for view in changed if not _extends(view.columns, own_there.get(view.table.name, {}))]
@@ -70,10 +70,10 @@ def make_views(session: Session, schemas: TenantSchemas, views: str) -> None:
 
 def _own_views(session: Session, schemas: TenantSchemas) -> list[View]:
     """The newest rows and the history of each table of a library."""
-    kept = columns_of(session, schemas.main, [rows_name(table) for table in TABLES])
+    kept = columns_of(session, schemas.main)
     observed = read_observed(session, [schemas.main])
     made = list[View]()
-    for name, table in TABLES.items():
+    for name, table in tables_among(kept).items():
         if rows_name(name) not in kept:
             continue
         newest, history = table_views(with_observed(table, observed))
@@ -98,25 +98,29 @@ def _make_shared_views(session: Session, schema: str, view_columns: Columns) -> 
     if any(not _extends(view.columns, view_columns.get(view.table.name, {})) for view in views):
         _drop_views(session, schema, view_columns)
         view_columns = {}
-    used = _schemas_used(session, schema)
+    used, has_new = _schemas_used(session, schema), any(view.table.name not in view_columns for view in views)
     statements = [f"SET LOCAL search_path = {quoted(schema)}, pg_catalog"]
     for view in views:
         name = view.table.name
         schemas = {source.schema for source in sources.get(name, ())}
-        if list(view_columns.get(name, {})) != list(view.columns) or schemas - used.get(name, set()):
+        is_changed = list(view_columns.get(name, {})) != list(view.columns) or schemas - used.get(name, set())
+        if is_changed or (view.table == TABLES_READ and has_new):
             statements += _create(schema, view)
-    if any(view.table.name not in view_columns for view in views):  # dropped views take functions with them
-        statements += _functions(schema)
+    if has_new:  # dropped views take functions with them
+        statements += _functions(schema, tables_among(sources))
     session.run(*statements, "SET LOCAL search_path = pg_catalog")
 
 
 def _shared_views(
     sources: Mapping[str, Sequence[Source]], observed: ObservedOf, view_columns: Columns
 ) -> Iterator[View]:
-    tables = [with_observed(table, observed, view_columns.get(name, ())).impersonal for name, table in TABLES.items()]
+    described = tables_among(sources)
+    tables = [
+        with_observed(table, observed, view_columns.get(name, ())).impersonal for name, table in described.items()
+    ]
     for view in (SNAPSHOTS, *(view for table in tables for view in table_views(table))):
         yield View(view, _union(view, sources.get(view.name, ())))
-    yield View(TABLES_READ, tables_read_rows())
+    yield View(TABLES_READ, tables_read_rows(_resources(described)))
     for resource, (records, *_) in STAGED.items():
         shown = with_observed(records, observed, view_columns.get(records.name, ())).impersonal
         gone = deleted_view(shown)
@@ -146,10 +150,15 @@ def _create(schema: str, view: View) -> Iterator[str]:
     yield from comments("VIEW", schema, view.table.name, view.table.comment, view.table.columns)
 
 
-def _functions(schema: str) -> Iterator[str]:
+def _resources(described: Iterable[str]) -> list[str]:
+    """All resources, and the lists at addresses of their own that have one of these tables."""
+    return [*STAGED, *(name for name in described if parent_of(name))]
+
+
+def _functions(schema: str, described: Iterable[str]) -> Iterator[str]:
     yield _sql("json_keys").format(schema=quoted(schema))
-    for resource, tables in STAGED.items():
-        for table in tables:
+    for resource in _resources(described):
+        for table in tables_of(resource):
             yield _sql("as_of").format(schema=quoted(schema), table=table.name, resource=resource)
 
 

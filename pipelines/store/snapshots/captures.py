@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import StorageError
 from pipelines.records.tables.description import Table
-from pipelines.records.tables.registry import PERSONAL_TABLES, raw_table
+from pipelines.records.tables.registry import is_personal, raw_table
 from pipelines.store.durable import storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.parquet import TableWriter, open_in_duckdb, open_table, table_writer
@@ -124,7 +124,7 @@ class Capture:
 
     def key_of(self, table: str) -> PersonalKey | None:
         """The key that encrypts or seals a table's data, if it is personal. For a listing in progress: `raw_users` and the like."""
-        return self.key if table in PERSONAL_TABLES else None
+        return self.key if is_personal(table) else None
 
     def writer(self, table: Table, path: Path | None = None) -> AbstractContextManager[TableWriter]:
         """A writer of a staged table, or of one that takes its place later, at `path`."""

@@ -15,13 +15,12 @@ from pipelines.humanize import counted
 from pipelines.inventory import (
     LAST_DAY_OF_V2,
     LIST_PATHS,
-    NESTED,
     NOT_LISTED,
     RESOURCES,
     days_left_of,
     default_resources,
-    nested_address,
     nested_remedy,
+    parent_of,
 )
 from pipelines.records.shapes.observation import ObservedColumn, RecordShape
 from pipelines.shapes.changes import changed_description, changed_records
@@ -133,7 +132,7 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
     problems += missing[True] + _problems_of_files(files)
     notes += missing[False] + _notes_of_files(files)
     left_out = {*RESOURCES}.difference(default_resources(facts.api), facts.resources, facts.unreadable)
-    read = {nested_address(name) for name, resource in NESTED.items() if resource in facts.resources}
+    read = {f"/{listing.endpoint}" for listing in facts.resources.values()}
     unread = unread_lists(facts.description, facts.shapes, left_out)
     not_read = [address for address in unread if address not in read]
     notes = [
@@ -192,7 +191,8 @@ def _announcements(facts: CaptureFacts, now: datetime, before: Iterable[Announce
 def _notes_of_lists(facts: CaptureFacts, not_read: Sequence[str]) -> list[str]:
     if not not_read:
         return []
-    parents = {f"/{LIST_PATHS[resource]}/:id": read.records for resource, read in facts.resources.items()}
+    read = facts.resources
+    parents = {f"/{path}/:id": read[resource].records for resource, path in LIST_PATHS.items() if resource in read}
     names = ", ".join(
         list_in_words(address)
         + (f" (at least {counted(records, 'request')})" if (records := parents.get(address.rpartition("/")[0])) else "")
@@ -267,7 +267,7 @@ _LEFT_OUT_BY_NESTED = "To leave it out for good, take it out of `nested` of the 
 def _unreadable_resources(facts: CaptureFacts, *, partial: bool) -> list[str]:
     return [
         f"{resource}: could not be read, so the snapshot has none of it. {refusal.message} "
-        + (_LEFT_OUT_BY_NESTED if resource in NESTED.values() else _LEAVE_OUT_REMEDY)
+        + (_LEFT_OUT_BY_NESTED if parent_of(resource) else _LEAVE_OUT_REMEDY)
         for resource, refusal in facts.unreadable.items()
         if refusal.partial == partial
     ]

@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 from pipelines.errors import AccessDeniedError, BookferryError, StopError, StorageError
 from pipelines.records.tables.publications import PUBLICATION_FILES
-from pipelines.records.tables.registry import STAGED
+from pipelines.records.tables.registry import tables_of
 from pipelines.store.durable import sha256_of, storage_errors, write_atomically
 from pipelines.store.objects.objects import MANIFEST
 from pipelines.store.snapshots.captures import Capture
@@ -66,7 +66,7 @@ def _check_finished(capture: Capture) -> None:
             f"Nothing could be read, so there is no snapshot. {' '.join(refusal.message for refusal in refusals)}"
         )
     table_names = [f"raw_{resource}" for resource in facts.resources]
-    table_names += [table.name for resource in facts.resources for table in STAGED.get(resource, ())]
+    table_names += [table.name for resource in facts.resources for table in tables_of(resource)]
     missing = [name for name in table_names if name not in facts.tables]
     missing += ["files"] if PUBLICATION_FILES.name in facts.tables and facts.files is None else []
     if missing or not facts.resources:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from collections.abc import Callable
@@ -9,13 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.differences import compare
 from pipelines.store.maintenance.verification import verify
+from pipelines.store.postgres.loading import Database
 from tests.backup.other_resources.conftest import TwoVersionRunner, rows
 from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
+from tests.postgres import database
 from tests.service.scripted import Answer, Received, ScriptedServer
 
 Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
@@ -88,6 +92,88 @@ def test_each_list_is_read_proved_and_staged(serve: Serve, library: Library) -> 
             assert (checked.problems, counts, unread.fetchall()) == ([], [123, 123], [])
 
 
+ASSIGNEE = {"id": 4, "name": "Ada", "email": "ada@example.org"}
+OTHER_LISTS: dict[str, list[Any]] = {
+    "publications": BOOKS[:3],
+    "collections": [{"id": 1, "name": "Maps"}, {"id": 2, "name": "Empty"}],
+    "tasks": [{"id": 5, "title": "Bind"}],
+    "collections/1/members": [{"id": 903, "publication_id": 2, "position": 1}, {"id": 904, "publication_id": 1}],
+    "collections/2/members": [],
+    "tasks/5/assignees": [ASSIGNEE],
+    "tasks/5/time-logs": [{"id": 11, "minutes": 30, "user_id": 4}, {"id": 12, "minutes": 5, "user_id": 4}],
+}
+
+
+def other_library(lists: dict[str, list[Any]]) -> Callable[[Received], Answer]:
+    """Lists of members, of persons, and of records that nobody knows."""
+
+    def answer(request: Received) -> Answer:
+        records = lists.get(request.path.removeprefix("/api/v3/"))
+        if records is None:
+            return Answer({"error": {"code": "RecordNotFound"}}, status=404)
+        return Answer({"records": records}, headers={"X-Total": str(len(records))})
+
+    return answer
+
+
+def test_a_list_of_any_name_has_a_table_of_its_own(serve: Serve, state_server: str) -> None:
+    """Where an entry leads is known by the name of the list, or by its keys; the entry itself is JSON, and is personal with persons."""
+    lists = dict(OTHER_LISTS)
+    names = ["collections/members", "tasks/assignees", "tasks/time-logs"]
+    runner, _server = serve(other_library(lists), f"nested = {names}")
+    snapshot = runner.back_up("publications", "collections", "tasks", run="first")
+    assert (snapshot.manifest.complete, snapshot.manifest.problems) == (True, [])
+    members, assignees, logs = (
+        rows(snapshot, f"{of}") for of in ("collection_members", "task_assignees", "task_time_logs")
+    )
+    assert [(row["collection_id"], row["position"], row["id"]) for row in members] == [(1, 0, 2), (1, 1, 1)]
+    assert [(row["task_id"], row["user_id"], json.loads(row["entry"])) for row in assignees] == [(5, 4, ASSIGNEE)]
+    assert [(row["task_id"], row["id"]) for row in logs] == [(5, 11), (5, 12)]
+    lists |= {"collections/2/members": [{"id": 905, "publication_id": 3}], "tasks/5/time-logs": []}
+    second = runner.back_up("publications", "collections", "tasks", run="second")
+    with runner.library() as backup, open_catalogue(backup.data) as catalogue:
+        assert verify(backup.data, second.key, now=datetime(2026, 11, 27, tzinfo=UTC)).problems == []
+        differences = compare(backup.data, snapshot, second).resources
+        changed = {name: (found.added_ids, found.removed_ids) for name, found in differences.items() if found.different}
+        assert changed == {"collection_members": (["2/905"], []), "task_time_logs": ([], ["5/11", "5/12"])}
+        with database(state_server) as address, psycopg.connect(address) as connection:
+            postgres = Database(address)
+            for night in (snapshot, second):
+                loaded = postgres.load(backup.data, night)
+            assert loaded.tables["collection_members"] == 3
+            for query in QUERIES:
+                assert (
+                    connection.execute(query).fetchall() == catalogue.execute(query.replace("library.", "")).fetchall()
+                ), query
+        described = run("tables", "task_assignees", "--json", folder=runner.config.parent).document
+        assert [column["column"] for column in described["columns"] if column["personal"]] == ["entry"]
+        assert "entry" not in {row[0] for row in catalogue.execute("DESCRIBE task_assignees").fetchall()}
+    listed = {
+        table["table"]: table["rows"]
+        for table in run("tables", "--json", folder=runner.config.parent).document["tables"]
+    }
+    assert (listed["collection_members"], listed["raw_task_assignees"], listed["task_time_logs"]) == (3, 1, 0)
+
+
+QUERIES = (
+    "SELECT c.name, p.title FROM library.collection_members AS m, library.collections AS c, library.publications AS p "  # noqa: ISC004
+    "WHERE m.collection_id = c.id AND m.id = p.id ORDER BY c.name, m.position",
+    "SELECT count(*), count(DISTINCT snapshot) FROM library.task_time_logs_history",
+    "SELECT count(*) FROM library.task_assignees",
+    "SELECT table_name, read FROM library.tables_read WHERE table_name LIKE 'task%' ORDER BY 1",
+)
+
+
+def test_lists_that_the_service_does_not_have_are_named(serve: Serve) -> None:
+    runner, _server = serve(other_library(OTHER_LISTS), 'nested = ["tasks/loans"]')
+    snapshot = runner.back_up("publications", "tasks")
+    [problem] = snapshot.manifest.problems
+    assert problem.startswith("task_loans: could not be read, so the snapshot has none of it.")
+    assert "/tasks/5/loans" in problem
+    assert "take it out of `nested`" in problem
+    assert len(rows(snapshot, "tasks")) == 1
+
+
 def test_a_night_later_the_difference_is_in_the_list_of_its_record(serve: Serve, library: Library) -> None:
     """The same publication is in another collection, too."""
     runner, _server = serve(library, NESTED)
@@ -155,10 +241,11 @@ def test_a_list_that_changes_while_it_is_read_is_read_again(serve: Serve, librar
 @pytest.mark.parametrize(
     ("nested", "said"),
     [
-        (
-            'nested = ["collections/loans"]',
-            "collections/loans: not a list of each record that can be read; those are",
-        ),
+        ('nested = ["shelves/loans"]', "shelves/loans: not a list of each record, such as collections/publications;"),
+        ('nested = ["collections/a/b"]', "collections/a/b: not a list of each record"),
+        ('nested = ["users/roles"]', "users/roles: its table would be called user_roles, and that is the name of"),
+        ('nested = ["tasks/sub-tasks", "tasks/subTasks"]', "tasks/sub-tasks: its table would be called task_sub_tasks"),
+        ('nested = ["collections/publications_history"]', "would be called collection_publications_history, and"),
         (f'{NESTED}\nresources = ["publications"]', "collections/publications, but not collections in resources"),
     ],
 )
