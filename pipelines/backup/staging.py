@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pyarrow as pa
 
@@ -21,26 +21,16 @@ from pipelines.records.shapes.columns import observe_columns, with_columns
 from pipelines.records.shapes.observation import ObservedColumn, Observer, RecordShape
 from pipelines.records.stager import RECORDS_PER_STEP, Stager, in_steps
 from pipelines.records.tables.description import Table
-from pipelines.records.tables.registry import STAGED, TABLES, leading_key, table_named
+from pipelines.records.tables.registry import STAGED, TABLES, table_named
 from pipelines.records.values import decode_record
+from pipelines.store.entries import LED_TO, leading_key_of
 from pipelines.store.parquet import TableWriter, open_in_duckdb, row_batches
 from pipelines.store.snapshots.captures import Capture
-
-if TYPE_CHECKING:
-    import duckdb
 
 DESCRIBED = "publications"
 """The resource whose fields the service documents. Its tables have the described columns only, so that it is staged while it is read."""
 
 ROWS_PER_GROUP = 100_000
-
-_KEYS = """
-SELECT DISTINCT unnest(json_keys(CASE WHEN json_valid(payload) THEN payload END)) AS key FROM {entries} ORDER BY key"""
-
-LED_TO = """coalesce(
-    json_extract_string(CASE WHEN json_valid(payload) THEN payload END, '$."{key}".id'),
-    json_extract_string(CASE WHEN json_valid(payload) THEN payload END, '$."{key}"'))"""
-"""The id of the record to which an entry leads by this key, as text."""
 
 _OTHER_KEYS = """
 SELECT key, count(*) AS entries
@@ -95,11 +85,6 @@ def stage_entries(capture: Capture, resource: str) -> None:
         capture.facts.residue[resource] = dict(residue)
     capture.add_table(table.name, capture.table_path(table), writer.rows)
     capture.save()
-
-
-def leading_key_of(database: duckdb.DuckDBPyConnection, resource: str, entries: str = "file") -> str:
-    """The key of the entries in a view that leads to records, by the keys of all of them."""
-    return leading_key(resource, [key for (key,) in database.execute(_KEYS.format(entries=entries)).fetchall()])
 
 
 def _observe(capture: Capture, resource: str, earlier: Iterable[ObservedColumn]) -> None:

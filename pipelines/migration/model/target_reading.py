@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from pipelines.backup import read
 from pipelines.backup.nested import read_nested
-from pipelines.backup.staging import leading_key_of
 from pipelines.errors import StopError
 from pipelines.humanize import counted
 from pipelines.inventory import nested_of, nested_resource
@@ -32,6 +31,7 @@ from pipelines.service.clock import Clock
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
+from pipelines.store.entries import leading_key_of
 from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_table, row_batches, table_writer
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import ResourceFacts, Unreadable

@@ -1,0 +1,23 @@
+"""Raw tables of lists at addresses of their own: what their entries lead to, in SQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipelines.records.tables.registry import leading_key
+
+if TYPE_CHECKING:
+    import duckdb
+
+LED_TO = """coalesce(
+    json_extract_string(CASE WHEN json_valid(payload) THEN payload END, '$."{key}".id'),
+    json_extract_string(CASE WHEN json_valid(payload) THEN payload END, '$."{key}"'))"""
+"""The id of the record to which an entry leads by this key, as text."""
+
+_KEYS = """
+SELECT DISTINCT unnest(json_keys(CASE WHEN json_valid(payload) THEN payload END)) AS key FROM {entries} ORDER BY key"""
+
+
+def leading_key_of(database: duckdb.DuckDBPyConnection, resource: str, entries: str = "file") -> str:
+    """The key of the entries in a view that leads to records, by the keys of all of them."""
+    return leading_key(resource, [key for (key,) in database.execute(_KEYS.format(entries=entries)).fetchall()])
