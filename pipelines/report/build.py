@@ -44,7 +44,7 @@ def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime, record_u
 def _store_report(data: DataFolder, snapshot: Snapshot, report: Report, workdir: Path) -> None:
     """Store the files of a report, whose tables are in `workdir`, beside the snapshots."""
     for name in (ISSUES, WORKBOOK):
-        data.objects.replace_file(report_key(snapshot, name), workdir / name)
+        data.objects.replace(report_key(snapshot, name), workdir / name)
     data.objects.replace(report_key(snapshot, HTML), html_of(report).encode())
     if report.nights:
         remember(data, snapshot, report.nights[-1])

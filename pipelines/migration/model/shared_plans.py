@@ -89,7 +89,7 @@ def _compare(objects: Objects, folder: Path) -> None:
         if mine == theirs:
             continue
         if mine is not None and (theirs is None or (is_decisions and theirs == before)):
-            objects.replace_file(key, path)
+            objects.replace(key, path)
             updated[name] = mine
         elif theirs is not None and is_decisions and mine not in (before, None):
             raise ConfigurationError(

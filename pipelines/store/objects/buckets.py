@@ -92,11 +92,18 @@ class Bucket:
         """`s3://bucket/prefix/key`."""
         return f"{self.address}/{checked_key(key)}"
 
-    def put(self, key: str, content: bytes) -> bool:
-        """One conditional put: the store itself refuses a key that is taken.
+    def put(self, key: str, content: bytes | Path) -> bool:
+        """One conditional put: the store itself refuses a key that is taken. A large file is uploaded in parts, if the key is free.
 
         A try whose answer was lost may have taken the key. obstore, which tries again by itself, would not tell.
         """
+        if isinstance(content, Path):
+            if content.stat().st_size > PART_BYTES:
+                if self.size(key) is not None:
+                    return False
+                self.replace(key, content)
+                return True
+            content = content.read_bytes()
         is_unclear = False
 
         def put() -> bool:
@@ -112,34 +119,11 @@ class Bucket:
 
         return self.lasting("write", key, put)
 
-    def put_file(self, key: str, path: Path) -> bool:
-        """A small file is put like any content; a large one is uploaded in parts, if the key is free."""
-        size = path.stat().st_size
-        if size <= PART_BYTES:
-            return self.put(key, path.read_bytes())
-        if self.size(key) is not None:
-            return False
-        self._put_parts(key, path)
-        return True
-
-    def _put_parts(self, key: str, path: Path) -> None:
-        part = max(PART_BYTES, -(-path.stat().st_size // MOST_PARTS))
-        self.lasting(
-            "write",
-            key,
-            lambda: obstore.put(self._store, key, path, use_multipart=True, chunk_size=part, max_concurrency=4),
-        )
-
-    def replace(self, key: str, content: bytes) -> None:
-        """One put."""
-        self.lasting("write", key, lambda: obstore.put(self._store, key, content))
-
-    def replace_file(self, key: str, path: Path) -> None:
+    def replace(self, key: str, content: bytes | Path) -> None:
         """One put, or one upload in parts, which replaces the old object when all parts are there."""
-        if path.stat().st_size <= PART_BYTES:
-            self.replace(key, path.read_bytes())
-        else:
-            self._put_parts(key, path)
+        size = content.stat().st_size if isinstance(content, Path) else len(content)
+        part = max(PART_BYTES, -(-size // MOST_PARTS))
+        self.lasting("write", key, lambda: obstore.put(self._store, key, content, chunk_size=part, max_concurrency=4))
 
     def read(self, key: str) -> bytes:
         """One get."""

@@ -34,7 +34,7 @@ def publish(objects: Objects, owner: Callable[[], str], folder: Path, key: str, 
         _remove_below(objects, key, owner)
     tables = [file for file in files if file != MANIFEST]
     for file in tables:
-        if not objects.put_file(f"{key}/{file}", folder / file):
+        if not objects.put(f"{key}/{file}", folder / file):
             raise _collision(objects, f"{key}/{file}")
     listed = {entry.key: entry.size for entry in objects.below(key)}
     if listed != {f"{key}/{file}": (folder / file).stat().st_size for file in tables}:

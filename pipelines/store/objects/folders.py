@@ -9,11 +9,11 @@ import stat
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.store.durable import replacing, storage_error, sync_file, sync_folder, write_atomically
+from pipelines.store.durable import replacing, storage_error, sync_file, sync_folder
 from pipelines.store.objects.objects import ObjectInfo, checked_key
 
 if TYPE_CHECKING:
@@ -39,44 +39,41 @@ class Folder:
         """The file's path."""
         return str(self.path_of(key))
 
-    def put(self, key: str, content: bytes) -> bool:
-        """Write a temporary file, then link it: unlike a rename, a link never replaces a file."""
+    def put(self, key: str, content: bytes | Path) -> bool:
+        """Write a temporary file, or link the given one where it is on the same disk; then link that: a link never replaces a file."""
         target = self.path_of(key)
         with _folder_errors(target), _temporary_file(target) as temporary:
-            temporary.write_bytes(content)
-            return _link(temporary, target)
-
-    def put_file(self, key: str, path: Path) -> bool:
-        """Link the file where it is on the same disk. Nothing is copied then, and a kill leaves nothing behind."""
-        target = self.path_of(key)
-        with _folder_errors(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            sync_file(path)
+            if isinstance(content, bytes):
+                temporary.write_bytes(content)
+            else:
+                try:
+                    os.link(content, temporary)
+                except OSError:
+                    shutil.copyfile(content, temporary)
+            sync_file(temporary)
             try:
-                os.link(path, target)
+                os.link(temporary, target)
             except FileExistsError:
                 return False
-            except OSError:
-                with _temporary_file(target) as temporary:
-                    shutil.copyfile(path, temporary)
-                    return _link(temporary, target)
+            except OSError as error:
+                if error.errno not in _WITHOUT_LINKS:
+                    raise
+                if target.exists():
+                    return False
+                temporary.rename(target)
             sync_folder(target.parent)
-            return True
+        return True
 
-    def replace(self, key: str, content: bytes) -> None:
-        """One rename."""
-        target = self.path_of(key)
-        with _folder_errors(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(target, content)
-
-    def replace_file(self, key: str, path: Path) -> None:
+    def replace(self, key: str, content: bytes | Path) -> None:
         """A copy, then one rename."""
         target = self.path_of(key)
         with _folder_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("rb") as content, replacing(target) as file:
-                shutil.copyfileobj(content, file)
+            with (
+                content.open("rb") if isinstance(content, Path) else BytesIO(content) as source,
+                replacing(target) as file,
+            ):
+                shutil.copyfileobj(source, file)
 
     def read(self, key: str) -> bytes:
         """The file's content."""
@@ -176,29 +173,14 @@ def _sort_key(entry: os.DirEntry[str]) -> str:
 
 @contextmanager
 def _temporary_file(target: Path) -> Iterator[Path]:
-    """A path beside the target, whose file is removed after the block."""
+    """A free path beside the target, whose file is removed after the block."""
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
+    temporary.unlink(missing_ok=True)  # of a process that died, and perhaps another name of what it linked
     try:
         yield temporary
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _link(temporary: Path, target: Path) -> bool:
-    sync_file(temporary)
-    try:
-        os.link(temporary, target)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in _WITHOUT_LINKS:
-            raise
-        if target.exists():
-            return False
-        temporary.rename(target)
-    sync_folder(target.parent)
-    return True
 
 
 @contextmanager

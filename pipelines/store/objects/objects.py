@@ -38,24 +38,16 @@ class Objects(Protocol):
         """The address of an object, for people and for DuckDB."""
         ...
 
-    def put(self, key: str, content: bytes) -> bool:
-        """Store `content` under a free key. Returns False where the key is taken; of two concurrent calls, one succeeds."""
-        ...
+    def put(self, key: str, content: bytes | Path) -> bool:
+        """Store bytes, or a file that no longer changes, under a free key. Returns False where it is taken; of two calls, one succeeds.
 
-    def put_file(self, key: str, path: Path) -> bool:
-        """Store a file that no longer changes under a free key. Returns False where the key is taken.
-
-        Memory does not grow with the file (I11). Stores have no condition for uploads in parts. Two processes that store a large file under
+        Memory does not grow with a file (I11). Stores have no condition for uploads in parts. Two processes that store a large file under
         one key at once must therefore store the same content: keys are made from the content, or claimed beforehand.
         """
         ...
 
-    def replace(self, key: str, content: bytes) -> None:
-        """Store `content` under a key, taken or free; a reader sees the old content or the new."""
-        ...
-
-    def replace_file(self, key: str, path: Path) -> None:
-        """Store a file under a key, as `replace` does; memory does not grow with the file (I11)."""
+    def replace(self, key: str, content: bytes | Path) -> None:
+        """Store bytes or a file under a key, taken or free; a reader sees the old content or the new."""
         ...
 
     def read(self, key: str) -> bytes:

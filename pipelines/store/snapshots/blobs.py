@@ -48,7 +48,7 @@ class Blobs:
             return
         if size is not None:
             self._objects.delete(blob_key(sha256))
-        self._objects.put_file(blob_key(sha256), path)
+        self._objects.put(blob_key(sha256), path)
 
     def size(self, sha256: str) -> int | None:
         """Size of a blob in bytes; None where there is none."""

@@ -77,12 +77,12 @@ class CaptureCopy:
             for path in sorted(self._path.glob("pages/*")):
                 self._copy_log(f"{key}/pages/{path.name}", path)
             for table in facts.tables.values():
-                self._copy_file(f"{key}/{table.path}", self._path / table.path)
+                self._copy(f"{key}/{table.path}", self._path / table.path)
             files = self._path / FILE_LIST
             if files.exists() and files.stat().st_size <= MOST_FILE_LIST_BYTES:
                 with suppress(sqlite3.Error), closing(sqlite3.connect(files)) as database:
-                    self._copy_content(f"{key}/{FILE_LIST}", database.serialize())
-            self._copy_content(f"{key}/{Capture.FACTS}", content)  # after the tables that it names
+                    self._copy(f"{key}/{FILE_LIST}", database.serialize())
+            self._copy(f"{key}/{Capture.FACTS}", content)  # after the tables that it names
             for name in facts.resources:  # after the table that has its records
                 if self._ends.pop(f"{key}/pages/{name}", 0):
                     _delete_below(self._objects, f"{key}/pages/{name}")
@@ -122,15 +122,13 @@ class CaptureCopy:
                 begin += len(content)
                 self._ends[key] = begin
 
-    def _copy_file(self, key: str, path: Path) -> None:
-        status = path.stat()
-        state = (status.st_size, status.st_mtime_ns)
-        if self._copied.get(key) != state:
-            self._objects.replace_file(key, path)
-            self._copied[key] = state
-
-    def _copy_content(self, key: str, content: bytes) -> None:
-        state = (len(content), hash(content))
+    def _copy(self, key: str, content: bytes | Path) -> None:
+        """Copy bytes or a file, unless the copy has them."""
+        if isinstance(content, Path):
+            status = content.stat()
+            state = (status.st_size, status.st_mtime_ns)
+        else:
+            state = (len(content), hash(content))
         if self._copied.get(key) != state:
             self._objects.replace(key, content)
             self._copied[key] = state

@@ -137,9 +137,9 @@ def test_an_empty_object_exists_for_duckdb() -> None:
 
 OPERATIONS: dict[str, Callable[[Bucket, Path], Any]] = {
     "put": lambda bucket, _: bucket.put("new", b"content"),
-    "put_file": lambda bucket, large: bucket.put_file("large", large),
+    "put a file": lambda bucket, large: bucket.put("large", large),
     "replace": lambda bucket, _: bucket.replace("there", b"content"),
-    "replace_file": lambda bucket, large: bucket.replace_file("there", large),
+    "replace by a file": lambda bucket, large: bucket.replace("there", large),
     "read": lambda bucket, _: bucket.read("there"),
     "read_all": lambda bucket, _: list(bucket.read_all(["there", "missing"])),
     "open": lambda bucket, _: bucket.open("there").read(),
@@ -190,7 +190,7 @@ class TestOutage:
         proxy.fault = lambda _method, _path: fault if clock.monotonic() < 60 else None
         results = {
             "put": True,
-            "put_file": True,
+            "put a file": True,
             "read": b"before",
             "read_all": [b"before", None],
             "open": b"before",
@@ -203,8 +203,8 @@ class TestOutage:
         assert clock.monotonic() < PATIENCE_SECONDS
         [warning] = [record.getMessage() for record in caplog.records if record.name.startswith("pipelines")]
         assert "is tried again for 2.5 minutes" in warning
-        if name in {"put_file", "replace_file"}:
-            assert bucket.read("large" if name == "put_file" else "there") == large.read_bytes()
+        if name in {"put a file", "replace by a file"}:
+            assert bucket.read("large" if name == "put a file" else "there") == large.read_bytes()
 
     @pytest.mark.long
     def test_a_listing_goes_on_where_it_broke_off(self, proxy: Proxy, filled: tuple[Bucket, ManualClock, Path]) -> None:
@@ -249,7 +249,7 @@ class TestDoctor:
         """Some S3-compatible services do: two runs could mix their snapshots there."""
 
         class Replacing(Bucket):
-            def put(self, key: str, content: bytes) -> bool:
+            def put(self, key: str, content: bytes | Path) -> bool:
                 self.replace(key, content)
                 return True
 

@@ -28,10 +28,10 @@ class Watched(Bucket):
             raise StorageError("lost")
         return "shared"
 
-    def put_file(self, key: str, path: Path) -> bool:
-        """Put a file, after which the lease may be lost."""
-        done = super().put_file(key, path)
-        self.is_lost = self.lost_after == "put"
+    def put(self, key: str, content: bytes | Path) -> bool:
+        """Put an object; after a file, the lease may be lost."""
+        done = super().put(key, content)
+        self.is_lost = self.lost_after == "put" and isinstance(content, Path)
         return done
 
     def delete(self, key: str) -> None:
@@ -39,7 +39,7 @@ class Watched(Bucket):
         super().delete(key)
         self.is_lost = self.lost_after == "delete"
 
-    def replace(self, key: str, content: bytes) -> None:
+    def replace(self, key: str, content: bytes | Path) -> None:
         """Write an object, after which the lease may be lost."""
         super().replace(key, content)
         self.is_lost = self.lost_after == "replace"

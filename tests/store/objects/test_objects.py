@@ -42,8 +42,8 @@ class TestPut:
         """Small files in one request, large ones in parts."""
         content = random.Random(size).randbytes(size)
         path = file_with(tmp_path, content)
-        assert objects.put_file("a/file", path)
-        assert not objects.put_file("a/file", file_with(tmp_path / "..", b"other" * (size or 1)))
+        assert objects.put("a/file", path)
+        assert not objects.put("a/file", file_with(tmp_path / "..", b"other" * (size or 1)))
         assert (objects.size("a/file"), objects.read("a/file") == content) == (size, True)
         assert path.read_bytes() == content, "the file stays"
 
@@ -71,7 +71,7 @@ class TestPut:
         """Large files are uploaded in parts. A reader never gets a mixture, and a shorter file leaves nothing of a longer one."""
         contents = [b"first" * 99, random.Random(size).randbytes(size)]
         for content in contents:
-            objects.replace_file("results/one", file_with(tmp_path, content))
+            objects.replace("results/one", file_with(tmp_path, content))
             assert objects.read("results/one") == content
         assert all_below(objects, "results") == ["results/one"]
 
@@ -97,7 +97,7 @@ class TestPut:
         path = file_with(tmp_path, b"x")
         for attempt in (
             lambda: objects.put(key, b"x"),
-            lambda: objects.put_file(key, path),
+            lambda: objects.put(key, path),
             lambda: objects.replace(key, b"x"),
             lambda: objects.read(key),
             lambda: objects.open(key),
@@ -144,7 +144,7 @@ class TestRead:
     def test_from_any_place(self, objects: Objects, tmp_path: Path) -> None:
         """Forwards, backwards, past the end."""
         content = random.Random(1).randbytes(3 * 1024 * 1024 + 7)
-        objects.put_file("a", file_with(tmp_path, content))
+        objects.put("a", file_with(tmp_path, content))
         with objects.open("a") as file:
             assert hashlib.file_digest(file, "sha256").digest() == hashlib.sha256(content).digest()
             for place, length in ((0, 5), (1024 * 1024 - 3, 6), (len(content) - 4, 100), (len(content) + 10, 1)):
@@ -157,7 +157,7 @@ class TestRead:
         """Pyarrow reads by a reader, DuckDB by the address, in several threads."""
         table = pa.table({"n": range(300_000), "text": [f"row {number}" for number in range(300_000)]})
         pq.write_table(table, tmp_path / "file", row_group_size=20_000)
-        objects.put_file("t/table.parquet", tmp_path / "file")
+        objects.put("t/table.parquet", tmp_path / "file")
         with objects.open("t/table.parquet") as file:
             assert pq.read_metadata(file).num_rows == 300_000
         with duckdb.connect(config={"threads": 4}) as database:

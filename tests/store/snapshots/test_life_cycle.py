@@ -137,7 +137,7 @@ class DyingStore:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.bucket, name)
-        if name not in {"put", "put_file", "replace", "read", "read_all", "size", "below", "folders", "delete"}:
+        if name not in {"put", "replace", "read", "read_all", "size", "below", "folders", "delete"}:
             return found
 
         def counted(*arguments: Any) -> Any:
@@ -283,8 +283,8 @@ class TestTwoMachines:
         """The manifest is put only when everything else is listed in its size."""
 
         class LosingBucket(Bucket):
-            def put_file(self, key: str, path: Path) -> bool:
-                return True if key.endswith("publications.parquet") else super().put_file(key, path)
+            def put(self, key: str, content: bytes | Path) -> bool:
+                return True if key.endswith("publications.parquet") else super().put(key, content)
 
         data = DataFolder(tmp_path, objects=LosingBucket(bucket._store, bucket.address, lambda _: OWNER))
         with pytest.raises(StorageError, match="Nothing was published"):
