@@ -23,6 +23,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.expressions.parser import parse
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.update import AddSchemaUpdate, AssertCurrentSchemaId, AssertTableUUID, SetCurrentSchemaUpdate
 from pyiceberg.typedef import Record
@@ -32,7 +33,7 @@ from pipelines.records.tables.field_ids import SNAPSHOT_IDS
 from pipelines.records.tables.registry import TABLES, is_personal
 from pipelines.store.durable import storage_errors
 from pipelines.store.iceberg.catalogue import CatalogueSettings, catalogue_errors, open_catalogue
-from pipelines.store.iceberg.schemas import FIRST_SCHEMA, PARTITIONS, FileColumn, extended, file_columns
+from pipelines.store.iceberg.schemas import FIRST_SCHEMA, PARTITIONS, extended, file_schema
 from pipelines.store.parquet import literal
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
@@ -161,11 +162,11 @@ class IcebergTables:
 
     def _add(self, catalog: Catalog, snapshot: Snapshot, name: str) -> bool:
         """Add the file of a table unless its snapshot is there. Returns whether it was added."""
-        columns = self._columns(snapshot, name)
+        of_file = self._file_schema(snapshot, name)
 
         def add() -> bool:
             table = self._table(catalog, name)
-            _extend_schema(catalog, table, columns)
+            _extend_schema(catalog, table, of_file)
             if _is_there(table, snapshot, name):
                 return False
             named = {"bookferry.tenant": snapshot.manifest.tenant, "bookferry.snapshot": snapshot.manifest.snapshot}
@@ -175,15 +176,15 @@ class IcebergTables:
 
         return _committed(name, add)
 
-    def _columns(self, snapshot: Snapshot, name: str) -> list[FileColumn]:
-        """The columns of a file, by its footer."""
+    def _file_schema(self, snapshot: Snapshot, name: str) -> Schema:
+        """The schema of a file, by its footer."""
         facts = snapshot.manifest.tables[name]
         address = snapshot.address_of(facts)
         with storage_errors(address), self._data.objects.open(f"{snapshot.key}/{facts.path}") as file:
             footer = pq.read_metadata(file)
         if footer.num_rows != facts.rows:
             raise StorageError(f"{address} has {footer.num_rows:,} rows; the manifest says {facts.rows:,}.")
-        return file_columns(footer.schema.to_arrow_schema(), address)
+        return file_schema(footer.schema.to_arrow_schema(), address)
 
     def _keep_only(self, catalog: Catalog, name: str, kept: Mapping[str, Collection[str]]) -> bool:
         removed = " or ".join(f"({_others(tenant, snapshots)})" for tenant, snapshots in sorted(kept.items()))
@@ -259,10 +260,10 @@ def _others(tenant: str, kept: Collection[str]) -> str:
     return f"tenant = {literal(tenant)}{condition}"
 
 
-def _extend_schema(catalog: Catalog, table: Table, columns: list[FileColumn]) -> None:
+def _extend_schema(catalog: Catalog, table: Table, of_file: Schema) -> None:
     """Add the columns that the table lacks, with the ids of the files: PyIceberg's own `add_column` would number them itself."""
     metadata = table.metadata
-    new_schema = extended(table.schema(), columns, 1 + max(schema.schema_id for schema in metadata.schemas))
+    new_schema = extended(table.schema(), of_file, 1 + max(schema.schema_id for schema in metadata.schemas))
     if new_schema is None:
         return
     current = {"current-schema-id": metadata.current_schema_id}  # a later one of somebody else must not be lost

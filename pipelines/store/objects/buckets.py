@@ -155,12 +155,6 @@ class Bucket:
         """The store's listing."""
         return (ObjectInfo(entry["path"], entry["size"]) for entry in self._list(folder))
 
-    def tagged(self, folder: str, ending: str) -> Iterator[tuple[ObjectInfo, str]]:
-        """The objects below a folder with names that end so, each with its ETag, which changes with its content."""
-        for entry in self._list(folder):
-            if entry["path"].endswith(ending):
-                yield ObjectInfo(entry["path"], entry["size"]), entry["e_tag"] or ""
-
     def _list(self, folder: str) -> Iterator[ObjectMeta]:
         """It must be sorted, because callers that remove unused objects compare it with sorted names."""
         last = ""

@@ -6,7 +6,6 @@ there now, so that a snapshot that was removed, or whose manifest was damaged si
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,15 +22,8 @@ from pipelines.store.objects.objects import ObjectInfo
 CACHE = "objects.cache"
 """The file in the work folder with what was read."""
 
-
-class _Read(msgspec.Struct, array_like=True):
-    """An object that was read: its ETag and its content."""
-
-    etag: str
-    content: bytes
-
-
-_DECODER = msgspec.msgpack.Decoder(dict[str, _Read])
+_DECODER = msgspec.msgpack.Decoder(dict[str, tuple[str, bytes]])
+"""Key → ETag and content of an object that was read."""
 
 
 class ListedBucket(Bucket):
@@ -41,17 +33,16 @@ class ListedBucket(Bucket):
         self.__dict__.update(bucket.__dict__)
         self._folders = tuple(f"{folder}/" for folder in folders)
         with ThreadPoolExecutor(PARALLEL_READS) as pool:
-            listed = pool.map(lambda folder: [*bucket.tagged(folder, ".json")], folders)
-            self._listed = {entry.key: (entry, etag) for page in listed for entry, etag in page}
-        self._keys = sorted(self._listed)
+            pages = pool.map(lambda folder: [*self._list(folder)], folders)
+            listed = [entry for page in pages for entry in page if entry["path"].endswith(".json")]
+        self._sizes = {entry["path"]: entry["size"] for entry in listed}
+        tags = {entry["path"]: entry["e_tag"] or "" for entry in listed}
         before = _cached(work / CACHE)
-        same = {
-            key: before[key] for key, (_, etag) in self._listed.items() if key in before and before[key].etag == etag
-        }
-        new = [key for key in self._listed if key not in same]
+        now = {key: before[key] for key, tag in tags.items() if key in before and before[key][0] == tag}
+        new = [key for key in tags if key not in now]
         contents = zip(new, bucket.read_all(new), strict=True)
-        now = same | {key: _Read(self._listed[key][1], content) for key, content in contents if content is not None}
-        self._contents = {key: read.content for key, read in now.items()}
+        now |= {key: (tags[key], content) for key, content in contents if content is not None}
+        self._contents = {key: content for key, (_, content) in now.items()}
         if now != before:
             with suppress(BookferryError, OSError):  # whoever looks may not be allowed to write
                 make_folder(work)
@@ -72,23 +63,18 @@ class ListedBucket(Bucket):
     def below(self, folder: str) -> Iterator[ObjectInfo]:
         """The listed objects below a folder, or those of a folder that is not listed."""
         if not f"{folder}/".startswith(self._folders):
-            yield from super().below(folder)
-            return
-        yield from (self._listed[key][0] for key in self._keys_below(folder))
+            return super().below(folder)
+        return (ObjectInfo(key, size) for key, size in self._sizes.items() if key.startswith(f"{folder}/"))
 
     def folders(self, folder: str) -> list[str]:
         """The folders with listed objects, or those in a folder that is not listed."""
         if not f"{folder}/".startswith(self._folders):
             return super().folders(folder)
-        parts = [key.removeprefix(f"{folder}/").partition("/") for key in self._keys_below(folder)]
+        parts = [entry.key.removeprefix(f"{folder}/").partition("/") for entry in self.below(folder)]
         return sorted({name for name, separator, _ in parts if separator})
 
-    def _keys_below(self, folder: str) -> list[str]:
-        """The listed keys below a folder, in order; the character 0 follows the slash."""
-        return self._keys[bisect_left(self._keys, f"{folder}/") : bisect_left(self._keys, f"{folder}0")]
 
-
-def _cached(path: Path) -> dict[str, _Read]:
+def _cached(path: Path) -> dict[str, tuple[str, bytes]]:
     with suppress(OSError, msgspec.MsgspecError):
         return _DECODER.decode(path.read_bytes())
     return {}
