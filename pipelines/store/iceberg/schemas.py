@@ -7,6 +7,7 @@ has the name, the others the name and their type, such as `shelf_long`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg.io.pyarrow import pyarrow_to_schema
@@ -36,7 +37,7 @@ PARTITIONS = PartitionSpec(
 """By library and snapshot: a snapshot is removed by its partition, without a look into a file."""
 
 
-def file_schema(footer: pa.Schema, address: str) -> Schema:
+def file_schema(footer: Any, address: str) -> Schema:
     """The schema of the file at `address`, from its footer. Raises `StorageError` where it has no field ids."""
     if not all(FIELD_ID in (field.metadata or {}) for field in footer):
         raise StorageError(
