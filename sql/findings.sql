@@ -123,10 +123,14 @@ SELECT
     (SELECT count(*) FROM publications WHERE coalesce(published_on_raw, '') = '') AS without_date,
     (SELECT count(*) FROM publications WHERE published_precision IN ('year', 'month')) AS year_or_month,
     (SELECT count(*) FROM publications WHERE published_precision IS NULL AND published_on_raw <> '') AS unreadable_date,
-    (SELECT count(*) FROM shared) AS shared,
-    (SELECT count(DISTINCT record) FROM sharing) AS shared_records,
-    (SELECT count(*) FROM same_titles) AS same_titles,
-    (SELECT count(*) FROM same_titled) AS same_titled_records;
+    {
+        'groups': (SELECT count(*) FROM shared),
+        'records': (SELECT count(DISTINCT record) FROM sharing)
+    } AS same_identifier,
+    {
+        'groups': (SELECT count(*) FROM same_titles),
+        'records': (SELECT count(*) FROM same_titled)
+    } AS same_title_and_year;
 
 -- The findings, in views of the same columns, so that each view is sorted alone: kind, record, field, type, value, becomes, detail, records,
 -- many, record_title. `records` is the ids of the first ones with blanks between them: a list would be made for each row.

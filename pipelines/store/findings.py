@@ -144,22 +144,16 @@ class Findings:
     def figures(self) -> Figures:
         """Returns the totals."""
         manifest = self._snapshot.manifest
-        totals = dict(zip(_TOTALS, self._rows("SELECT * FROM totals")[0], strict=True))
-        return Figures(
-            publications=totals["publications"],
-            without_identifier=totals["without_identifier"],
-            without_date=totals["without_date"],
-            year_or_month=totals["year_or_month"],
-            unreadable_date=totals["unreadable_date"],
-            holdings=_bounded_holdings(self._rows("SELECT * FROM holdings")),
-            identifiers=totals["identifiers"],
-            verdicts=self._verdicts(),
-            rules=self._rules(),
-            same_identifier=DuplicateCounts(totals["shared"], totals["shared_records"]),
-            same_title_and_year=DuplicateCounts(totals["same_titles"], totals["same_titled_records"]),
-            files=msgspec.structs.replace(manifest.files, failures=[]),
-            residue=shown_residue(manifest),
-        )
+        [totals] = self._named("totals")
+        figures = {
+            **totals,
+            "holdings": self._bounded("holdings", MOST_KINDS),
+            "verdicts": self._bounded("verdicts", MOST_FIELDS),
+            "rules": self._rules(),
+            "files": msgspec.structs.replace(manifest.files, failures=[]),
+            "residue": shown_residue(manifest),
+        }
+        return msgspec.convert(figures, Figures)
 
     def record_url(self) -> str | None:
         """The address of records' pages, with `{id}`, where the records show it."""
@@ -184,13 +178,15 @@ class Findings:
         """Returns the largest groups of records with the same title and year."""
         return [DuplicateGroup(*row) for row in self._rows("SELECT * FROM title_examples")]
 
-    def _verdicts(self) -> dict[str, Verdicts]:
-        verdicts: dict[str, Verdicts] = {}
-        for field, *counts in self._rows("SELECT * FROM verdicts"):
-            name = field if len(verdicts) < MOST_FIELDS else OTHER
-            before = msgspec.structs.astuple(verdicts.get(name, Verdicts()))
-            verdicts[name] = Verdicts(*(count + more for count, more in zip(before, counts, strict=True)))
-        return verdicts
+    def _bounded(self, view: str, most: int) -> dict[str, dict[str, int]]:
+        """The counts of each name, which is the first column of a view; those of all after the first ones together."""
+        bounded: dict[str, dict[str, int]] = {}
+        for row in self._named(view):
+            (_, value), *counts = row.items()
+            name = value if len(bounded) < most else OTHER
+            before = bounded.get(name, {})
+            bounded[name] = {column: before.get(column, 0) + count for column, count in counts}
+        return bounded
 
     def _rules(self) -> dict[str, dict[str, int]]:
         rules: dict[str, dict[str, int]] = {}
@@ -198,22 +194,14 @@ class Findings:
             rules.setdefault(rule, {})[field] = values
         return rules
 
+    def _named(self, view: str) -> list[dict[str, Any]]:
+        """The rows of a view, by column."""
+        result = self._database.execute(f"SELECT * FROM {view}")  # noqa: S608  a name of ours
+        names = [column[0] for column in result.description]
+        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
     def _rows(self, sql: str, *values: int) -> list[tuple[Any, ...]]:
         return self._database.execute(sql, values or None).fetchall()
-
-
-_TOTALS = (
-    "publications",
-    "without_identifier",
-    "identifiers",
-    "without_date",
-    "year_or_month",
-    "unreadable_date",
-    "shared",
-    "shared_records",
-    "same_titles",
-    "same_titled_records",
-)
 
 
 _ONCE = "(SELECT id, any_value(title) AS title FROM publications GROUP BY id)"
@@ -284,15 +272,6 @@ def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterat
 
 def _source(address: str) -> str:
     return read_parquet([escaped(address)])
-
-
-def _bounded_holdings(rows: list[tuple[str, int, int]]) -> dict[str, KindCounts]:
-    holdings: dict[str, KindCounts] = {}
-    for kind, publications, without in rows:
-        name = kind if len(holdings) < MOST_KINDS else OTHER
-        before = holdings.get(name, KindCounts(0, 0))
-        holdings[name] = KindCounts(before.publications + publications, before.without_identifier + without)
-    return holdings
 
 
 def _sql(name: str) -> str:
