@@ -23,19 +23,23 @@ _READ_OTHERWISE = frozenset({"/assets", "/publications/all"})
 
 
 def unread_lists(
-    description: Description | None, shapes: Mapping[str, RecordShape], left_out: Collection[str] = ()
+    description: Description | None,
+    shapes: Mapping[str, RecordShape],
+    left_out: Collection[str] = (),
+    read: Collection[str] = (),
 ) -> list[str]:
     """What is not read of a service: addresses such as `/collections/:id/publications`.
 
-    `shapes`: of the records that were read. `left_out`: resources that were not asked for, because this version does not document them.
+    `shapes`: of the records that were read. `left_out`: resources that were not asked for, because this version does not document them;
+    `read`: such addresses that were read.
     """
     described = description or Description(address="", learned_at="")
     paths = sorted(path for path in described.lists if _is_unread(path, described, shapes, left_out))
-    if not any(path.startswith("/collections/") for path in paths) and not _has_members(
+    if not any(path.startswith("/collections/") for path in (*paths, *read)) and not _has_members(
         "collections", "publications", shapes
     ):
         paths.append(MEMBERS)
-    return [path.replace("{}", ":id") for path in paths]
+    return [address for path in paths if (address := path.replace("{}", ":id")) not in read]
 
 
 def list_in_words(address: str) -> str:

@@ -15,6 +15,7 @@ from sandbox.both_versions.resources import Resource
 from sandbox.endpoints import Router, Schema, Version
 from sandbox.errors import ApiError, unprocessable
 from sandbox.shapes.fields import Field, sources
+from sandbox.shapes.lists import RecordList
 from sandbox.shapes.members import ADDITION, LISTING, SCHEMAS
 from sandbox.shapes.shape import Merge, Shape
 from sandbox.v2 import V2
@@ -61,6 +62,10 @@ def _shaped(text: str) -> Version:
         if "collections" in shapes and shapes["collections"].members:
             added = (ADDITION,) if shapes["collections"].members == "added" else ()
             endpoints, schemas = (*endpoints, LISTING, *added), schemas | SCHEMAS
+        for shape in shapes.values():
+            for of_record in shape.lists:
+                endpoints = (*endpoints, *of_record.endpoints(shape.resource))
+                schemas |= of_record.schemas(shape.resource)
         told = content.get("description", "follows")
         shown = {"follows": schemas, "missing": None}
         described = shown[told] if isinstance(told, str) else _with_lies(schemas, shapes, told["lies"])
@@ -72,8 +77,9 @@ def _shape(name: str, described: Mapping[str, Any]) -> Shape:
         resource = RESOURCES[name]
         fields = tuple(_field(resource, field, each) for field, each in described["fields"].items())
         merge = with_changes(Merge(), described["merge"]) if "merge" in described else None
-        rest = {key: value for key, value in described.items() if key not in {"fields", "merge"}}
-        return with_changes(Shape(resource, fields, merge=merge), rest)
+        lists = tuple(with_changes(RecordList(key), each) for key, each in described.get("lists", {}).items())
+        rest = {key: value for key, value in described.items() if key not in {"fields", "merge", "lists"}}
+        return with_changes(Shape(resource, fields, merge=merge, lists=lists), rest)
 
 
 def _field(resource: Resource, name: str, described: Mapping[str, Any]) -> Field:

@@ -11,6 +11,7 @@ from sandbox.both_versions.schemas import ID, INTEGER, page_of, payload_object, 
 from sandbox.endpoints import TEXT, Endpoint, Schema
 from sandbox.errors import unprocessable
 from sandbox.shapes.fields import Field, Names, accepts_null, sources
+from sandbox.shapes.lists import RecordList
 from sandbox.state.records import EXTRA, Document
 from sandbox.tenants import Tenant
 from sandbox.validation import one_of
@@ -35,7 +36,7 @@ class Shape:
     ``verb``: the method of a change, which has the fields to change, or, if it ``replaces``, empties the others. ``answer``: what a
     create and a change answer. ``status``: of a create; None for the usual one. ``merge``: of authorities and locations.
     ``members``: the publications of a collection are ``listed`` at an address of their own, and may be ``added`` there. ``ids``: what
-    stands before the number in an id, which is a text then.
+    stands before the number in an id, which is a text then. ``lists``: of other records, at addresses of their own.
     """
 
     resource: Resource
@@ -48,6 +49,7 @@ class Shape:
     merge: Merge | None = None
     members: str = one_of("", "listed", "added")
     ids: str = ""
+    lists: tuple[RecordList, ...] = ()
 
     def schemas(self) -> dict[str, Schema]:
         """Returns the schemas of records and payloads, under the names of those that they replace."""

@@ -268,8 +268,8 @@ def _problems_of_field(where: str, field: FieldMapping) -> Iterator[str]:
         yield f"{where}: leads_to = '{field.leads_to}'{did_you_mean(field.leads_to, answers)}. It is one of {', '.join(answers)}."
     if field.post not in ("", OPEN) and not _POST.fullmatch(field.post):
         yield f"{where}: post = '{field.post}': write a path below the record and a key of the body, as in 'publications publication_id'."
-    if field.post and (not field.many or field.inside):
-        yield f"{where}: `post` adds numbers of several records (`many = true`), and none inside of objects."
+    if field.post and (not field.many or field.inside or field.leads_to == NOTHING):
+        yield f"{where}: `post` adds numbers of several records (`many = true`), and no plain values, and none inside of objects."
     if field.leads_to in ("", NOTHING) and not field.kinds and field.inside:
         yield f"{where}: `inside` says where an id is, and needs the resource that it leads to."
     for kind, resource in field.kinds.items():

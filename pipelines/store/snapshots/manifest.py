@@ -133,8 +133,7 @@ def compose_manifest(facts: CaptureFacts, now: datetime, before: Sequence[Manife
     notes += missing[False] + _notes_of_files(files)
     left_out = {*RESOURCES}.difference(default_resources(facts.api), facts.resources, facts.unreadable)
     read = {f"/{listing.endpoint}" for listing in facts.resources.values()}
-    unread = unread_lists(facts.description, facts.shapes, left_out)
-    not_read = [address for address in unread if address not in read]
+    not_read = unread_lists(facts.description, facts.shapes, left_out, read)
     notes = [
         *_notes_of_lists(facts, not_read),
         *_notes_of_announcements(announced),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pipelines.drill import drill
+from pipelines.errors import ConfigurationError
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.losses import in_short, losses_of
 from pipelines.migration.model.plan import Plan
@@ -34,12 +35,10 @@ def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LibraryPair
         yield make_pair(tmp_path, sandbox, getattr(request, "param", "target"))
 
 
-def read_nested(pair: LibraryPair, *tenants: str) -> None:
-    """Let the publications of each collection be read, of the source by default."""
+def read_nested(pair: LibraryPair, *tenants: str, names: Sequence[str] = ("collections/publications",)) -> None:
+    """Let these lists of each record be read, of the source by default."""
     for table in (f"[tenants.{tenant}]\n" for tenant in tenants or ("old",)):
-        pair.config.write_text(
-            pair.config.read_text().replace(table, f'{table}nested = ["collections/publications"]\n')
-        )
+        pair.config.write_text(pair.config.read_text().replace(table, f"{table}nested = {[*names]}\n"))
 
 
 def reshape(pair: LibraryPair, tenant: str, fields: dict[str, Any], description: str = "follows") -> None:
@@ -200,6 +199,79 @@ def members_of(pair: LibraryPair, tenant: str) -> dict[str, list[str]]:
             member["title"] for member in pair.call("GET", f"collections/{number}/publications")["records"]
         )
         for number, record in collections.items()
+    }
+
+
+LISTS: dict[str, Any] = {
+    "collections": {
+        "fields": NAMES,
+        "lists": {"members": {"of": "publications", "key": "publication_id", "entries": "links"}},
+    },
+    "tasks": {
+        "fields": {name: {"from": name} for name in ("title", "description", "publication_id", "due_on")},
+        "lists": {"assignees": {"of": "users", "key": "user_id"}, "remarks": {"of": "collections"}},
+    },
+}
+LIST_NAMES = ("collections/members", "tasks/assignees", "tasks/remarks")
+
+
+@pytest.mark.parametrize("pair", ["target"], indirect=True)
+def test_lists_of_any_name_are_moved_where_their_records_are_known(pair: LibraryPair) -> None:
+    """By the name of the list, or by its entries; those of an unknown kind are lacking, by name."""
+    for tenant in ("library", pair.target):
+        pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": {"resources": LISTS}})
+    read_nested(pair, "old", "new", names=LIST_NAMES)
+    source = replace(pair, target="library", token=token_of(pair, "library"))
+    books, users = [*records_of(source, "publications")], [*records_of(source, "users")]
+    collection, task = min(records_of(source, "collections")), min(records_of(source, "tasks"))
+    for number in books[:3]:
+        source.call("POST", f"collections/{collection}/members", {"publication_id": number})
+    for number in users[:2]:
+        source.call("POST", f"tasks/{task}/assignees", {"user_id": number})
+    source.call("POST", f"tasks/{task}/remarks", {"id": collection})
+    snapshot = back_up(pair, "run")
+    assert (snapshot.manifest.complete, snapshot.manifest.not_read) == (True, [])
+    resources = ("users", "collections", "tasks")
+    assert pair.plan(snapshot, resources=resources).types["tasks"].left_out == {"remark_ids": "unknown_reference"}
+    with pair.migration() as migration:
+        mapping = migration.map(snapshot, "new")
+    lines = [line.partition("  #")[0] for line in mapping.text.splitlines() if "post = " in line]
+    assert lines == [
+        'publication_ids = { leads_to = "publications", many = true, post = "members publication_id" }',
+        'assignee_ids = { leads_to = "users", many = true, post = "assignees user_id" }',
+        'remark_ids = { leads_to = "?", many = true, post = "remarks id" }',
+    ]
+    mapping.path.write_text(mapping.text.replace(lines[2], lines[2].replace("?", "nothing")))
+    with pytest.raises(ConfigurationError, match="no plain values"):
+        pair.plan(snapshot, resources=resources)
+    mapping.path.write_text(mapping.text.replace(lines[2], lines[2].replace("?", "collections")))
+    plan = pair.plan(snapshot, resources=resources)
+    pair.sandbox.fault("reset", pair.target, path="/tasks/[0-9]+/assignees", method="POST", when="after")
+    with pair.migration() as migration:
+        applied = migration.apply(plan)
+        proof = migration.verify(plan)
+    assert (applied.failed, applied.complete, proof.as_planned, proof.equal) == (0, True, True, True)
+    for path, field in (
+        ("collections/{}/members", "name"),
+        ("tasks/{}/assignees", "title"),
+        ("tasks/{}/remarks", "title"),
+    ):
+        lists = [_names_in(library, path, field) for library in (source, pair)]
+        assert any(lists[0].values())
+        assert lists[0].items() <= lists[1].items()
+    assert pair.plan(back_up(pair, "second"), resources=resources).facts.empty
+
+
+def _names_in(pair: LibraryPair, path: str, field: str) -> dict[str, list[str]]:
+    """Record by its name → the names of what its list has."""
+    resource, _, _below = path.partition("/")
+    titles = {number: book["title"] for number, book in records_of(pair, "publications").items()}
+    return {
+        record[field]: [
+            entry["name"] if "name" in entry else titles[entry["publication_id"]]
+            for entry in pair.call("GET", path.format(number))["records"]
+        ]
+        for number, record in records_of(pair, resource).items()
     }
 
 
