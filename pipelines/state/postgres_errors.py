@@ -34,16 +34,15 @@ _SHORTEST = 4
 """Characters of a secret that is masked."""
 
 
-def connection_error(place: str, secret: str, error: psycopg.Error) -> BookferryError:
-    """Returns the error of a connection that could not be opened."""
+def connection_error(what: str, secret: str, error: psycopg.Error, kind: type[BookferryError]) -> BookferryError:
+    """Returns the error of a connection that could not be opened, of this kind unless the address is wrong. `what`: with its place."""
     message = server_message(error, secret)
     if WRONG_ADDRESS.search(str(error)):
         return ConfigurationError(
-            f"{place} refuses the connection: {message}. Correct the variable that postgres_env names, or the server."
+            f"{what} refuses the connection: {message}. Correct the variable that postgres_env names, or the server."
         )
-    return StorageError(
-        f"The state in {place} cannot be reached: {message}. Is the server running, and is the address in the variable of postgres_env "
-        "right?"
+    return kind(
+        f"{what} cannot be reached: {message}. Is the server running, and is the address in the variable of postgres_env right?"
     )
 
 
@@ -54,10 +53,9 @@ def statement_error(place: str, secret: str, error: psycopg.Error) -> StorageErr
     return StorageError(f"The state in {place} could not be read or written: {server_message(error, secret)}. {remedy}")
 
 
-def server_message(error: Exception, secret: str) -> str:
+def server_message(error: psycopg.Error, secret: str) -> str:
     """The server's message on one line. Its detail is left out, because it may have somebody's data."""
-    primary = getattr(getattr(error, "diag", None), "message_primary", None)
-    text = primary or re.sub(r"^.*?(?:ERROR|FATAL):\s+", "", str(error), count=1, flags=re.DOTALL)
+    text = error.diag.message_primary or re.sub(r"^.*?(?:ERROR|FATAL):\s+", "", str(error), count=1, flags=re.DOTALL)
     line = " ".join(re.split(r"\n(?:DETAIL|CONTEXT|HINT):|\n\tIs the server", text, maxsplit=1)[0].split()).rstrip(". ")
     return "".join(
         character if character.isprintable() else "?" for character in without(line, secret)[:MOST_CHARACTERS]

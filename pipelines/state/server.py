@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from pipelines.errors import ConfigurationError
+from pipelines.errors import ConfigurationError, StorageError
 from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.state.postgres_errors import connection_error
 from pipelines.state.statements import for_postgres, values_for_postgres
@@ -95,7 +95,7 @@ class Server:
                 connection.close()
                 raise
         except psycopg.Error as error:
-            raise connection_error(self.place, self.secret, error) from None
+            raise connection_error(f"The state in {self.place}", self.secret, error, StorageError) from None
         return connection
 
     def _examine(self, connection: Connection) -> None:

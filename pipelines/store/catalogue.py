@@ -16,7 +16,7 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
@@ -470,11 +470,15 @@ def row_of(snapshot: Snapshot) -> dict[str, str | int | bool]:
     }
 
 
+def snapshot_values(rows: Iterable[Mapping[str, str | int | bool]], sql_type: Callable[[Column], str]) -> str:
+    """Rows of `snapshots` as VALUES has them."""
+    return ", ".join(
+        f"({', '.join(f'{literal(str(row[column.name]))}::{sql_type(column)}' for column in SNAPSHOTS.columns)})"
+        for row in rows
+    )
+
+
 def _snapshot_rows(snapshots: Iterable[Snapshot]) -> str:
-    rows = [
-        ", ".join(f"{literal(str(row[column.name]))}::{SQL_TYPES[column.type]}" for column in SNAPSHOTS.columns)
-        for row in map(row_of, snapshots)
-    ]
+    values = snapshot_values(map(row_of, snapshots), lambda column: SQL_TYPES[column.type])
     columns = ", ".join(quoted(column.name) for column in SNAPSHOTS.columns)
-    values = ", ".join(f"({row})" for row in rows)
-    return f"SELECT * FROM (VALUES {values}) AS manifests ({columns})" if rows else ""  # noqa: S608  as above
+    return f"SELECT * FROM (VALUES {values}) AS manifests ({columns})" if values else ""  # noqa: S608  as above

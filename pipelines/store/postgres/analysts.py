@@ -1,13 +1,10 @@
-"""The role `bookferry_analyst`, which may read everything that is not personal. The administrator decides who gets it."""
+"""The role `bookferry_analyst`, which may read the views over all libraries. The administrator decides who gets it."""
 
 from __future__ import annotations
 
 import psycopg
 
-from pipelines.store.catalogue import SNAPSHOTS, table_views
 from pipelines.store.parquet import quoted
-from pipelines.store.postgres.definitions import column_list, tables_among
-from pipelines.store.postgres.schemas import TenantSchemas, columns_of
 from pipelines.store.postgres.server import Session
 
 ROLE = "bookferry_analyst"
@@ -31,23 +28,11 @@ def prepare_role(session: Session) -> bool:
     return True
 
 
-def grant(session: Session, schemas: TenantSchemas, views: str) -> None:
-    """Let the role read the views of a library, except its personal columns, and all of those in the schema `views`."""
-    main, relations = schemas.main, columns_of(session, schemas.main)
-    statements = [
-        f"GRANT USAGE ON SCHEMA {quoted(main)}, {quoted(views)} TO {ROLE}",
+def grant(session: Session, main: str, views: str) -> None:
+    """Let the role read the schema `views`, without personal columns, and nothing in the schema `main` of a library, which has them."""
+    session.run(
+        f"GRANT USAGE ON SCHEMA {quoted(views)} TO {ROLE}",
         f"GRANT SELECT ON ALL TABLES IN SCHEMA {quoted(views)} TO {ROLE}",
-    ]
-    readable = {view.name: view for table in tables_among(relations).values() for view in table_views(table)} | {
-        SNAPSHOTS.name: SNAPSHOTS
-    }
-    for name in relations:
-        view = readable.get(name)
-        if view is not None and view.impersonal == view:
-            statements.append(f"GRANT SELECT ON {quoted(main, name)} TO {ROLE}")
-            continue
-        statements.append(f"REVOKE ALL ON {quoted(main, name)} FROM PUBLIC, {ROLE}")
-        if view is not None:
-            columns = column_list(column.name for column in view.impersonal.columns)
-            statements.append(f"GRANT SELECT ({columns}) ON {quoted(main, name)} TO {ROLE}")
-    session.run(*statements)
+        f"REVOKE ALL ON SCHEMA {quoted(main)} FROM {ROLE}",
+        f"REVOKE ALL ON ALL TABLES IN SCHEMA {quoted(main)} FROM {ROLE}",
+    )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pipelines.errors import StorageError
 from pipelines.records.tables.registry import table_of
-from pipelines.store.catalogue import SNAPSHOTS, row_of
+from pipelines.store.catalogue import SNAPSHOTS, row_of, snapshot_values
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.definitions import column_list, comments, fitting_name, sql_type
 from pipelines.store.postgres.observed import OBSERVED_COLUMNS
@@ -85,18 +85,20 @@ def forget_snapshots(session: Session, schema: str, gone: Collection[str]) -> No
 def write_snapshots(session: Session, schema: str, snapshots: Sequence[Snapshot], unreadable: Collection[str]) -> None:
     """Write the table of snapshots anew. `snapshots`: those of the data folder; what is there of `unreadable` ones stays as it is."""
     condition = f"snapshot <> ALL (ARRAY[{', '.join(map(literal, unreadable))}]::text[])"
-    rows = _rows(schema, snapshots, read_loaded(session, schema))
-    session.run(f"DELETE FROM {quoted(schema, SNAPSHOTS.name)} WHERE {condition}", *rows)  # noqa: S608  quoted
+    name, values = (
+        quoted(schema, SNAPSHOTS.name),
+        snapshot_values(_rows(snapshots, read_loaded(session, schema)), sql_type),
+    )
+    session.run(f"DELETE FROM {name} WHERE {condition}", *([f"INSERT INTO {name} VALUES {values}"] if values else []))  # noqa: S608  quoted
 
 
-def _rows(schema: str, snapshots: Sequence[Snapshot], loaded: Loaded) -> Iterator[str]:
+def _rows(snapshots: Sequence[Snapshot], loaded: Loaded) -> Iterator[dict[str, str | int | bool]]:
+    """The rows of `snapshots`; of complete ones, those that are loaded, with the loaded resources."""
     for snapshot in snapshots:
-        manifest = snapshot.manifest
-        resources = [
-            resource for resource in manifest.resources if manifest.snapshot in loaded.get(table_of(resource), ())
-        ]
-        if manifest.complete and not resources:
-            continue
-        row = {**row_of(snapshot), **({"resources": ",".join(resources)} if manifest.complete else {})}
-        values = ", ".join(f"{literal(str(row[column.name]))}::{sql_type(column)}" for column in SNAPSHOTS.columns)
-        yield f"INSERT INTO {quoted(schema, SNAPSHOTS.name)} VALUES ({values})"  # noqa: S608  quoted
+        manifest, row = snapshot.manifest, row_of(snapshot)
+        if manifest.complete:
+            row["resources"] = ",".join(
+                resource for resource in manifest.resources if manifest.snapshot in loaded.get(table_of(resource), ())
+            )
+        if row["resources"] or not manifest.complete:
+            yield row

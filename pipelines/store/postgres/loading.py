@@ -167,7 +167,7 @@ class Database:
             note_observed(session, schemas.main, snapshot)
             make_views(session, schemas, self._views)
             if is_granted:
-                grant(session, schemas, self._views)
+                grant(session, schemas.main, self._views)
 
         briefly(session, [schemas.main, self._views], self._seconds, make)
         kept = columns_of(session, schemas.main)

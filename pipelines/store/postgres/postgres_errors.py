@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 
 from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
-from pipelines.state.postgres_errors import WRONG_ADDRESS, server_message
+from pipelines.state.postgres_errors import server_message
 
 _REMEDIES: dict[str, tuple[type[BookferryError], str]] = {
     "53100": (StorageError, "The disk of the Postgres server is full: free some space there, then run"),
@@ -44,28 +44,12 @@ UNTOUCHED = "The previous content of the database is untouched"
 
 
 @contextmanager
-def connection_errors(place: str, secret: str) -> Iterator[None]:
-    """Converts errors of connecting."""
-    try:
-        yield
-    except psycopg.Error as error:
-        message = server_message(error, secret)
-        if WRONG_ADDRESS.search(str(error)):
-            raise ConfigurationError(
-                f"{place} refuses the connection: {message}. Correct the variable that postgres_env names, or the server."
-            ) from None
-        raise TemporaryError(
-            f"{place} cannot be reached: {message}. Is the server running, and is the address in the variable of postgres_env right?"
-        ) from None
-
-
-@contextmanager
 def statement_errors(trying: str, place: str, secret: str, again: str) -> Iterator[None]:
     """Converts errors of statements. `trying` is what was tried, and `again` the command that repeats it."""
     try:
         yield
     except psycopg.Error as error:
-        state = getattr(error, "sqlstate", None) or ""
+        state = error.sqlstate or ""
         kind, remedy = _remedy(state or ("08" if isinstance(error, _OF_THE_CONNECTION) else ""))
         code = f" (SQLSTATE {state})" if state else ""
         raise kind(

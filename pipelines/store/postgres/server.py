@@ -8,9 +8,9 @@ from typing import Any
 
 import psycopg
 
-from pipelines.errors import ConfigurationError
+from pipelines.errors import ConfigurationError, TemporaryError
 from pipelines.settings.postgres_address import PostgresAddress
-from pipelines.store.postgres.postgres_errors import connection_errors
+from pipelines.state.postgres_errors import connection_error
 
 OLDEST_VERSION = 13
 """The oldest supported major version."""
@@ -84,8 +84,10 @@ class Server:
     @contextmanager
     def session(self) -> Iterator[Session]:
         """A connection for statements."""
-        with connection_errors(self.place, self.secret):
+        try:
             connection = psycopg.connect(self._conninfo, autocommit=True)
+        except psycopg.Error as error:
+            raise connection_error(self.place, self.secret, error, TemporaryError) from None
         with connection:
             if (version := connection.info.server_version // 10_000) < OLDEST_VERSION:
                 raise ConfigurationError(
