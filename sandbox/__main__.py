@@ -11,7 +11,6 @@ import json
 import os
 import re
 import signal
-import sqlite3
 import sys
 import threading
 import traceback
@@ -28,7 +27,6 @@ from sandbox.server import Server
 from sandbox.settings import Settings
 from sandbox.shapes.service import service_of
 from sandbox.state.database import Database
-from sandbox.state.tenants import tenant_names
 from sandbox.tenants import Account, Tenant, open_tenant
 
 _TENANT = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)(=(?P<kind>real|empty)(:(?P<count>\d+))?)?")
@@ -97,7 +95,7 @@ class _Service:
                 options.host, options.storage_port, app.storage
             )  # it ends with the process
             settings = _settings(options)
-            self._database = Database(options.state)
+            self._database = Database()
             tenants.update(_open_tenants(self._database, settings, options, storage.port))
             for tenant in tenants.values():
                 for fault in options.faults:
@@ -105,8 +103,6 @@ class _Service:
             server = Server(options.host, options.port, app)
         except ApiError as error:
             self._refuse(error.message)
-        except sqlite3.Error as error:
-            self._refuse(f"the state file {options.state} cannot be used: {error}")
         for each in (server, storage):
             threading.Thread(target=each.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
         ready = _ready_line(server.url, storage.url, tenants)
@@ -145,16 +141,13 @@ def _parser() -> argparse.ArgumentParser:
         "--storage-port", type=int, default=0, help="port of the storage service; 0 takes a free one (%(default)s)"
     )
     parser.add_argument(
-        "--state", type=Path, metavar="FILE", help="keep the state in this SQLite file (default: in memory)"
-    )
-    parser.add_argument(
         "--tenant",
         type=_tenant_option,
         action="append",
         dest="tenants",
         metavar="NAME[=real[:N]|=empty]",
         help="a library and its content at the start: the real records, the first N of them, or none; "
-        "repeatable (default: library=real, or the libraries of the state file)",
+        "repeatable (default: library=real)",
     )
     parser.add_argument(
         "--requests-per-minute",
@@ -264,10 +257,9 @@ def _settings(options: argparse.Namespace) -> Settings:
 def _open_tenants(
     database: Database, settings: Settings, options: argparse.Namespace, storage_port: int
 ) -> dict[str, Tenant]:
-    """Opens the requested tenants and fills those that are new."""
+    """Makes and fills the requested tenants."""
     account = Account(options.user, options.password)
     clock = SystemClock()
-    requested = options.tenants or [(name, 0) for name in tenant_names(database)] or [("library", None)]
     return {
         name: open_tenant(
             database,
@@ -278,7 +270,7 @@ def _open_tenants(
             clock=clock,
             storage_port=storage_port,
         )
-        for name, records in requested
+        for name, records in options.tenants or [("library", None)]
     }
 
 
@@ -304,8 +296,8 @@ def _in_words(ready: Mapping[str, Any]) -> str:
         f"  {name}: {tenant['base_url']} with {tenant['publications']:,} publications"
         for name, tenant in tenants.items()
     ]
-    for account, password in sorted({(tenant["user"], tenant["password"]) for tenant in tenants.values()}):
-        lines.append(f"Account: {account}  Password: {password}")
+    any_tenant = next(iter(tenants.values()))
+    lines.append(f"Account: {any_tenant['user']}  Password: {any_tenant['password']}")
     return "\n".join([*lines, f"Control: {ready['control']}", "--json prints all of this as JSON."]) + "\n"
 
 

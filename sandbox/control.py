@@ -3,7 +3,7 @@
 | GET | /_control/tenants | requests, largest 60-second window and 429 answers of each tenant |
 | GET | /_control/requests?tenant= | the last requests of a tenant |
 | GET, PUT | /_control/settings | latency, rate, variations, OAuth, other shapes |
-| GET, POST, DELETE | /_control/faults | faults that are still to happen |
+| GET, POST | /_control/faults | faults that are still to happen |
 | POST | /_control/tokens | an access token for version 3 without OAuth |
 | | /_control/oauth/... | issued clients and grants: see ``oauth/administration.py`` |
 | POST | /_control/locations | a location of hard copies |
@@ -84,12 +84,6 @@ def _add_fault(tenants: Sequence[Tenant], body: Body) -> object:
     return _get_faults(tenants, body)
 
 
-def _clear_faults(tenants: Sequence[Tenant], body: Body) -> object:
-    for tenant in tenants:
-        tenant.faults.clear()
-    return _get_faults(tenants, body)
-
-
 def _of_one_tenant(action: Callable[[Tenant, Body], object]) -> Callable[[Sequence[Tenant], Body], object]:
     """Applies an action to exactly one tenant. Its name is optional if it is the only one."""
 
@@ -152,7 +146,6 @@ _ACTIONS: Mapping[tuple[str, str], Callable[[Sequence[Tenant], Body], object]] =
     ("PUT", "/_control/settings"): _change_settings,
     ("GET", "/_control/faults"): _get_faults,
     ("POST", "/_control/faults"): _add_fault,
-    ("DELETE", "/_control/faults"): _clear_faults,
     ("POST", "/_control/reset"): _reset,
     ("POST", "/_control/locations"): _of_one_tenant(_create_location),
     **{address: _of_one_tenant(action) for address, action in administration.ACTIONS.items()},

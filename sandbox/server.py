@@ -16,7 +16,7 @@ from werkzeug.exceptions import ClientDisconnected
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 from werkzeug.wsgi import LimitedStream
 
-from sandbox.errors import ApiError, unprocessable
+from sandbox.errors import unprocessable
 from sandbox.faults import BrokenBody, ConnectionReset
 
 if TYPE_CHECKING:
@@ -127,14 +127,6 @@ class _Handler(WSGIRequestHandler):
         answer = super().handle_expect_100()
         self.wfile.flush()
         return answer
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answers a request that is not HTTP with the error body, too."""
-        self.close_connection = True
-        self.request_version = self.protocol_version
-        response = ApiError(int(code), "BadRequest", message or explain or "The request is not HTTP").response()
-        self._start(response.status, response.headers.to_wsgi_list())
-        self.wfile.write(response.get_data())
 
     def version_string(self) -> str:
         """The ``Server`` header."""

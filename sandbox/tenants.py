@@ -18,7 +18,7 @@ from sandbox.state.blobs import Blobs
 from sandbox.state.database import Database
 from sandbox.state.publications import Publications
 from sandbox.state.records import FURTHER, REFERENCES, Document, Records
-from sandbox.state.tenants import add_tenant, find_tenant
+from sandbox.state.tenants import add_tenant
 from sandbox.storage import Storage
 
 _LOG_LENGTH = 1000
@@ -81,7 +81,8 @@ class Tenant:
 
 def _first_account(account: Account) -> Document:
     name = account.email.partition("@")[0].replace(".", " ").title()
-    return {"email": account.email, "name": name, "roles": ["admin", "librarian"], "avatar": None}
+    roles = ["admin", "librarian"]
+    return {"email": account.email, "name": name, "roles": roles, "avatar": None, "password": account.password}
 
 
 def subdomain(host: str) -> str | None:
@@ -100,36 +101,31 @@ def open_tenant(
     clock: Clock,
     storage_port: int,
 ) -> Tenant:
-    """Opens the tenant of this name; a new one is created and filled.
+    """Makes and fills the tenant of this name.
 
-    ``records``: how many real records a new tenant gets, None for all. Everything is one transaction, so a killed process leaves
-    no partial library. ``storage_port``: that of the storage service.
+    ``records``: how many real records it gets, None for all. ``storage_port``: that of the storage service.
     """
     with database.transaction() as connection:
-        known = find_tenant(connection, name)
-        row = known or add_tenant(connection, name)
-        publications = Publications(database, row.key)
+        key, signing_key = add_tenant(connection, name)
+        publications = Publications(database, key)
         tables = {each: publications.of(each) for each in (*REFERENCES, *FURTHER)} | {"publications": publications}
-        users = tables["users"]
-        person = users.find("email", account.email) or users.create(_first_account(account))
-        users.change(person["id"], {"password": account.password})
-        if known is None:
-            publications.of("organizations").add([{"name": name}])
-        if known is None and records != 0:
+        tables["users"].create(_first_account(account))
+        publications.of("organizations").add([{"name": name}])
+        if records != 0:
             seed(publications, records)
-            add_other_resources(connection, row.key, publications)
+            add_other_resources(connection, key, publications)
     clock = ShiftedClock(clock)
     blobs = Blobs(database, tables["files"], name)
     return Tenant(
         name=name,
         account=account,
-        session_cookie=sha256(row.signing_key + account.email.encode()).hexdigest()[:32],
+        session_cookie=sha256(signing_key + account.email.encode()).hexdigest()[:32],
         clock=clock,
         settings=settings,
         initial_settings=settings,
         rate=RequestRate(clock.monotonic),
         publications=publications,
         blobs=blobs,
-        storage=Storage(blobs, row.signing_key, clock, port=storage_port),
+        storage=Storage(blobs, signing_key, clock, port=storage_port),
         records=tables,
     )

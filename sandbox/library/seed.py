@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 from importlib.resources import files
-from itertools import cycle, islice
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -31,11 +30,8 @@ _PRECISIONS = (
 
 
 def seed(publications: Publications, limit: int | None = None) -> None:
-    """Stores the records and files; ``limit`` takes the first n records, and repeats them if there are fewer."""
-    lines = gzip.decompress(_data("publications.jsonl.gz")).splitlines()
-    count = len(lines) if limit is None else limit
-    records = [json.loads(line) for line in lines[:count]]
-    new = [_document(record) for record in islice(cycle(records), count)]
+    """Stores the records and files, or the first ones."""
+    new = [_document(json.loads(line)) for line in gzip.decompress(_data("publications.jsonl.gz")).splitlines()[:limit]]
     assets = list(_attach(publications.of("files"), new))
     ids = publications.add_publications(new)
     publications.of("assets").add([{"publication_id": ids[place], **asset} for place, asset in assets])

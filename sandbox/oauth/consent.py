@@ -11,7 +11,7 @@ import hmac
 import secrets
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from jinja2 import DictLoader, Environment, StrictUndefined
 from werkzeug.wrappers import Request, Response
 
-from sandbox.accounts import SESSION_COOKIE, close_session, open_session, with_password, with_session
+from sandbox.accounts import with_password
 from sandbox.oauth.authorization_request import AuthorizationRequest, check_request, find_client_of
 from sandbox.oauth.errors import OAuthError, UntrustedRequest
 from sandbox.oauth.grants import issue_code, new_grant
@@ -32,9 +32,6 @@ from sandbox.state.records import Document
 from sandbox.tenants import Tenant
 
 VISIT_COOKIE = "_library_visit"
-
-# Assumption: how long a browser stays signed in
-_SESSION_SECONDS = 12 * 3600
 
 # Title and meaning of each scope on the page
 SCOPE_TEXTS: Mapping[str, tuple[str, str]] = {
@@ -51,12 +48,11 @@ SCOPE_TEXTS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A browser at the page: its cookie, the signed-in person, and what is to be consented to."""
+    """A browser at the page: its cookie, and what is to be consented to."""
 
     request: Request
     tenant: Tenant
     id: str
-    person: Document | None
     authorization: AuthorizationRequest
 
     @property
@@ -83,9 +79,8 @@ def _checked(request: Request, tenant: Tenant, proceed: Callable[[Visit], Respon
         return _html("refused.html", {"problem": str(problem), "library": tenant.name}, status=400)
     try:
         authorization = check_request(parameters, client, redirect_uri, tenant.base_url(request.host_url))
-        person = with_session(tenant, request.cookies.get(SESSION_COOKIE))
         visit_cookie = request.cookies.get(VISIT_COOKIE) or secrets.token_urlsafe(24)
-        return proceed(Visit(request, tenant, visit_cookie, person, authorization))
+        return proceed(Visit(request, tenant, visit_cookie, authorization))
     except OAuthError as refusal:
         return _redirect(redirect_uri, parameters.get("state"), refusal.body())
 
@@ -94,22 +89,12 @@ def _decided(visit: Visit) -> Response:
     form, tenant = visit.request.form, visit.tenant
     if not hmac.compare_digest(form.get("form_token", "").encode(), visit.form_token.encode()):
         return _page(visit, "This page has expired. Please decide again.", 403)
-    decision = form.get("decision")
-    if decision == "refuse":
+    if form.get("decision") == "refuse":
         raise OAuthError("access_denied", "The person refused")
-    if decision == "sign_out":
-        close_session(tenant, visit.request.cookies.get(SESSION_COOKIE))
-        response = _page(replace(visit, person=None))
-        response.delete_cookie(SESSION_COOKIE, path=_cookie_path(visit))
-        return response
-    if visit.person is not None:
-        return _allowed(visit, visit.person)
     person = with_password(tenant, form.get("email", "").strip(), form.get("password", ""))
     if person is None:
         return _page(visit, "The e-mail address or the password is wrong.")
-    response = _allowed(replace(visit, person=person), person)
-    _set_cookie(response, visit, SESSION_COOKIE, open_session(tenant, person, _SESSION_SECONDS), _SESSION_SECONDS)
-    return response
+    return _allowed(visit, person)
 
 
 def _allowed(visit: Visit, person: Document) -> Response:
@@ -147,14 +132,20 @@ def _page(visit: Visit, problem: str | None = None, status: int = 422) -> Respon
         "program": asked.client["client_name"].strip() or asked.client["client_id"],
         "issued": asked.client["issued"],
         "destination": _destination(asked.redirect_uri),
-        "person": visit.person,
         "email": form.get("email", ""),
         "form_token": visit.form_token,
         "scopes": [(scope, *SCOPE_TEXTS[scope], scope in ticked) for scope in asked.scopes],
         "on_api": asked.surface == REST_API,
     }
     response = _html("consent.html", context, status=status if problem else 200)
-    _set_cookie(response, visit, VISIT_COOKIE, visit.id, None)
+    response.set_cookie(
+        VISIT_COOKIE,
+        visit.id,
+        path=f"{urlsplit(visit.tenant.base_url(visit.request.host_url)).path}/",
+        secure=visit.request.is_secure,
+        httponly=True,
+        samesite="Lax",
+    )
     return response
 
 
@@ -162,22 +153,6 @@ def _destination(redirect_uri: str) -> tuple[str, bool]:
     """Returns the host that gets the answer, and whether it is the person's own computer."""
     parts = urlsplit(redirect_uri)
     return parts.netloc, parts.scheme == "http"
-
-
-def _set_cookie(response: Response, visit: Visit, name: str, value: str, seconds: int | None) -> None:
-    response.set_cookie(
-        name,
-        value,
-        max_age=seconds,
-        path=_cookie_path(visit),
-        secure=visit.request.is_secure,
-        httponly=True,
-        samesite="Lax",
-    )
-
-
-def _cookie_path(visit: Visit) -> str:
-    return f"{urlsplit(visit.tenant.base_url(visit.request.host_url)).path}/"
 
 
 def _html(name: str, context: Mapping[str, Any], *, status: int) -> Response:

@@ -7,7 +7,6 @@ from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
 from urllib.parse import quote
 
-from werkzeug.exceptions import RequestedRangeNotSatisfiable
 from werkzeug.http import parse_options_header, quote_etag
 from werkzeug.wrappers import Request, Response
 from werkzeug.wsgi import FileWrapper
@@ -32,7 +31,7 @@ def respond(request: Request, key: str, bucket: Blobs, signing_key: bytes, now: 
 
 
 def _download(request: Request, stored: StoredObject | None) -> Response:
-    """Answers with the object, or the requested range of it."""
+    """Answers with the object, or that it is still the one that a client has."""
     if stored is None:
         raise no_such_key()
     response = Response(FileWrapper(stored.open()))
@@ -40,11 +39,7 @@ def _download(request: Request, stored: StoredObject | None) -> Response:
     response.headers["Content-Disposition"] = inline(stored.filename)
     response.headers["ETag"] = quote_etag(stored.etag)
     response.content_length = stored.size
-    try:
-        return response.make_conditional(request, accept_ranges=request.range is not None, complete_length=stored.size)
-    except RequestedRangeNotSatisfiable:
-        response.close()
-        raise S3Error(416, "InvalidRange", "The requested range is not satisfiable") from None
+    return response.make_conditional(request)
 
 
 def _upload(request: Request, bucket: Blobs, signing_key: bytes, now: float) -> Response:

@@ -1,4 +1,4 @@
-"""The state: SQLite in a file or in memory, with one connection that all threads use in turn.
+"""The state: SQLite in memory, with one connection that all threads use in turn.
 
 A request needs it for a few milliseconds, and the service grants one request a second.
 """
@@ -13,21 +13,17 @@ from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
-_SCHEMA_VERSION = 9
 _CLOSE_SECONDS = 5
 
 
 class Database:
-    """SQLite in a file, or in memory if ``path`` is None."""
+    """SQLite in memory, and a folder for the bytes of uploads."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
+    def __init__(self) -> None:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.RLock()
-        self._connection = sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
-            self._connection.execute(f"PRAGMA {pragma}")
-        self._prepare()
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._connection.executescript(files("sandbox.state").joinpath("schema.sql").read_text("utf-8"))
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -46,10 +42,6 @@ class Database:
 
     def folder(self) -> Path:
         """The folder for the bytes of uploads. The first call makes it."""
-        if self._path is not None:
-            folder = self._path.with_name(f"{self._path.name}-files")
-            folder.mkdir(exist_ok=True)
-            return folder
         with self._lock:
             if self._temporary is None:
                 self._temporary = tempfile.TemporaryDirectory(prefix="library-sandbox-", ignore_cleanup_errors=True)
@@ -62,14 +54,3 @@ class Database:
         if self._lock.acquire(timeout=_CLOSE_SECONDS):
             self._connection.close()
             self._lock.release()
-
-    def _prepare(self) -> None:
-        """Creates the tables of a new state in one transaction, so that a kill leaves none of them half made."""
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version not in {0, _SCHEMA_VERSION}:
-            raise sqlite3.DatabaseError("another version of the sandbox made it; delete it and the folder beside it")
-        if not version:
-            schema = files("sandbox.state").joinpath("schema.sql").read_text("utf-8")
-            self._connection.executescript(
-                f"BEGIN IMMEDIATE;\n{schema}\nPRAGMA user_version = {_SCHEMA_VERSION};\nCOMMIT;"
-            )

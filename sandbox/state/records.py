@@ -34,7 +34,7 @@ REFERENCES: Mapping[str, Mapping[str, str]] = {
 }
 """Resource → its fields with ids of another resource."""
 
-FURTHER = ("files", "sessions", "clients", "grants", "tokens")
+FURTHER = ("files", "clients", "grants", "tokens")
 """What the storage service and the sign-in store."""
 
 
