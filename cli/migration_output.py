@@ -192,7 +192,10 @@ def undone_lines(plan: Plan, undone: UndoResult) -> Iterator[RenderableType]:
     """What would be undone with which record, what was left and why; the verdict is the last line."""
     yield from findings_lines([] if undone.really else undone.rows)
     yield from findings_lines(undone.findings)
-    what, target = _numbers(undone, "deleted", "reverted", "files_deleted", "gone"), plan.facts.target.tenant
+    what, target = (
+        _numbers(undone, "deleted", "reverted", "members_removed", "files_deleted", "gone"),
+        plan.facts.target.tenant,
+    )
     keeps = f"has nothing that plan {plan.name} wrote"
     if undone.left:
         keeps = f"keeps {counted(undone.left, 'record')} of plan {plan.name}"

@@ -121,7 +121,11 @@ class Call:
     @property
     def number(self) -> int:
         """The ``{id}`` of the path as a number, 0 if no record can have it."""
-        text = self.path["id"].removeprefix(self.shape.ids if self.shape else "")
+        return self.number_in("id")
+
+    def number_in(self, parameter: str) -> int:
+        """The same of another parameter of the path."""
+        text = self.path[parameter].removeprefix(self.shape.ids if self.shape else "")
         return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 0
 
     @property
@@ -166,7 +170,7 @@ class Router:
     def __init__(self, versions: Sequence[Version]) -> None:
         rules = [
             Rule(
-                f"/api/{version.name}{endpoint.path.replace('{id}', '<id:id>')}",
+                f"/api/{version.name}{endpoint.path.replace('{', '<id:').replace('}', '>')}",
                 endpoint=(version, endpoint),
                 methods=[endpoint.method],
             )

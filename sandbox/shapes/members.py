@@ -8,6 +8,7 @@ from sandbox.both_versions.paging import PAGING, requested_page
 from sandbox.both_versions.resources import list_response
 from sandbox.both_versions.schemas import ID, INTEGER, page_of, payload_object, response_object
 from sandbox.endpoints import TEXT, Call, Endpoint
+from sandbox.errors import record_not_found
 from sandbox.responses import json_response
 
 SCHEMAS = {
@@ -34,6 +35,16 @@ def add_member(call: Call) -> Response:
     return json_response({"id": number, "title": call.tenant.publications.titles([number])[number]})
 
 
+def remove_member(call: Call) -> Response:
+    """Removes a publication from a collection."""
+    collections, number = call.tenant.records["collections"], call.number_in("member_id")
+    before = collections.get(call.number)["publication_ids"]
+    if number not in before:
+        raise record_not_found()
+    collections.change(call.number, {"publication_ids": [member for member in before if member != number]})
+    return json_response({})
+
+
 LISTING = Endpoint(
     method="GET",
     path="/collections/{id}/publications",
@@ -54,3 +65,15 @@ ADDITION = Endpoint(
     answer="CollectionMember",
     scope="library:write",
 )
+
+REMOVAL = Endpoint(
+    method="DELETE",
+    path="/collections/{id}/publications/{member_id}",
+    summary="Remove a publication from a collection",
+    handler=remove_member,
+    scope="library:write",
+    action="delete",
+)
+
+ENDPOINTS = {"listed": (LISTING,), "added": (LISTING, ADDITION), "removed": (LISTING, ADDITION, REMOVAL)}
+"""What ``Shape.members`` says → the endpoints."""

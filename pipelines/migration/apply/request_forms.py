@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pipelines.errors import RefusedError
-from pipelines.inventory import LIST_PATHS, noun, plural, record_path
+from pipelines.inventory import LIST_PATHS, nested_resource, noun, plural, record_path
 from pipelines.migration.apply.row_result import LeftRowError
 from pipelines.migration.model.field_mapping import PLAIN, id_of, several
 from pipelines.migration.model.journal import Journal
@@ -25,6 +25,7 @@ from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType, Source
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.files import ASSET, COVER
+from pipelines.records.tables.registry import leading_key
 from pipelines.records.values import RecordId
 from pipelines.settings.write_requests import RequestSettings
 from pipelines.shapes.model import Description
@@ -181,6 +182,15 @@ class RequestForms:
         """The path of the list below a record to which a reference is added, and the key of the body."""
         below, key = self._types[row.resource].posted[name].split()
         return f"{record_path(row.resource, target_id)}/{below}", key
+
+    def removes(self, resource: str, name: str) -> bool:
+        """Whether the target describes a DELETE of one entry of that list, whose entries have no ids beside those that were added."""
+        described = self._description or Description(address="", learned_at="")
+        below, _key = self._types[resource].posted[name].split()
+        path = f"/{LIST_PATHS[resource]}/{{}}/{below}"
+        entry = described.lists.get(path, [])
+        leading = leading_key(nested_resource(f"{resource}/{below}"), entry)
+        return f"DELETE {path}/{{}}" in described.operations and {"id", leading}.intersection(entry) == {leading}
 
     def _kept(
         self, resource_type: ResourceType, record: Mapping[str, Any], changes: Mapping[str, Any]

@@ -75,6 +75,7 @@ class Writer:
         self.settles: dict[WriteKind, Settle] = {
             WriteKind.ASSET: self._attachments.settle,
             WriteKind.MERGE: self._merges.settle,
+            WriteKind.MEMBER: self._settle_member,
             WriteKind.COVER: lambda *_: False,  # it may be set again
         }
         """How writes that are sent a few times are settled, beside creates."""
@@ -143,21 +144,34 @@ class Writer:
     ) -> None:
         """Add records to lists below a record: those that the list lacks, which is read again where it may have some (I8)."""
         is_new = row.action == Action.CREATE and (WriteKind.LINK, "") not in self._entries(row)
-        number = self._journal.intend(self._plan, row.resource, row.source_id, WriteKind.LINK, target_id=target_id)
-        try:
-            for name, ids in posted.items():
-                path, key = self.forms.addition(row, name, target_id)
-                present = set[RecordId]() if is_new else self.records.entries(path, key)
-                for record_id in ids:
-                    if record_id not in present:
-                        with self._journal.sending(number) as leave:
-                            self._client.write("POST", path, {key: record_id}, on_leave=leave)
-        except RefusedError as refusal:
-            raise self._journal.refused(number, f"its list was not filled: {refusal}", refusal.status) from None
+        record = (self._plan, row.resource, row.source_id)
+        number = self._journal.intend(*record, WriteKind.LINK, target_id=target_id)
+        for name, ids in posted.items():
+            path, key = self.forms.addition(row, name, target_id)
+            present = set[RecordId]() if is_new else self.records.entries(path, key)
+            for record_id in ids:
+                if record_id in present:
+                    continue
+                member = self._journal.intend(*record, WriteKind.MEMBER, f"{name} {record_id}", target_id=target_id)
+                try:
+                    with self._journal.sending(member) as leave:
+                        self._client.write("POST", path, {key: record_id}, on_leave=leave)
+                except RefusedError as refusal:
+                    problem = f"its list was not filled: {refusal}"
+                    self._journal.refused(member, problem, refusal.status)
+                    raise self._journal.refused(number, problem, refusal.status) from None
+                self._journal.done(member, target_id=target_id)
         self.records.changed(row.resource, target_id)
         whole = {name: row.expected[name] for name in posted} if row.action == Action.CREATE else None
         self._journal.done(number, target_id=target_id, wanted=whole)
         result.done["linked"] = 1
+
+    def _settle_member(self, row: PlanRow, entry: JournalEntry) -> bool:
+        name, _, member = entry.part.partition(" ")
+        path, key = self.forms.addition(row, name, entry.target_id or row.existing_target_id)
+        if is_there := as_id(member) in self.records.entries(path, key):
+            self._journal.done(entry.number, target_id=entry.target_id or row.existing_target_id)
+        return is_there
 
     def _entries(self, row: PlanRow) -> dict[tuple[str, str], JournalEntry]:
         """(kind, part) → this plan's write of a record."""

@@ -24,6 +24,8 @@ class WriteKind(StrEnum):
     PATCH = "patch"
     LINK = "link"
     """It sets references to records that were created after the record itself."""
+    MEMBER = "member"
+    """It adds a record to a list below another one; the part is the field and the id, such as `publication_ids 9`."""
     MERGE = "merge"
     """It merges a record of the target, whose id is the part, into another one, which remains."""
     ASSET = "asset"

@@ -6,9 +6,10 @@ unchanged since: later edits of people stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -17,11 +18,12 @@ from pipelines.migration.apply.attachments import describe_file
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.file_comparison import is_like, part_of
-from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_done, may_have_been_sent
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.records.files import ASSET, COVER, AttachedFile, attached_files
+from pipelines.records.values import as_id
 
 DELETABLE = frozenset({"publications", "users", "collections", "hard_copies"})
 """Resources whose records the service deletes: no authorities and no tasks (service.md#other-resources)."""
@@ -53,13 +55,15 @@ class TargetRecord:
 
 
 class InverseRow(PlanRow):
-    """What an undo does about one record, as a row of a plan: it detaches files, gives fields back, or deletes the record.
+    """What an undo does about one record, as a row of a plan: it detaches files, empties lists, gives fields back, or deletes the record.
 
     `payload`: fields with their old values; `cover` is null where the record had none. `before`: nothing, the record is read just before.
     """
 
     undoes: list[int] = msgspec.field(default_factory=list)
-    """Journal entries that are undone once this is done, besides those of the files."""
+    """Journal entries that are undone once this is done, besides those of the files and members."""
+    members: dict[int, str] = msgspec.field(default_factory=dict)
+    """Journal entry → the address below the record of the member that it added to a list."""
     gone: bool = False
     """Whether the record is missing in the target."""
     stays: list[str] = msgspec.field(default_factory=list)
@@ -71,17 +75,24 @@ class InverseRow(PlanRow):
         return {
             "deleted": self.action == Action.DELETE,
             "reverted": self.action == Action.PATCH,
+            "members_removed": len(self.members),
             "files_deleted": len(self.files),
             "gone": self.gone,
         }
 
 
 def inverse_row(
-    item: UndoItem, record: TargetRecord | None, resource_type: ResourceType, *, only_links: bool = False
+    item: UndoItem,
+    record: TargetRecord | None,
+    resource_type: ResourceType,
+    *,
+    only_links: bool = False,
+    removable: Collection[str] = (),
 ) -> InverseRow:
     """Decide what undo does about a record of the target; `record` is None where it is missing there.
 
     `only_links`: of a record that the plan created, its links are taken back, so that those to which they lead can be deleted before it.
+    `removable`: the lists below it from which the service takes single members.
     """
     inverse, entries = _untouched(item), item.open_entries
     last = max((entry.number for entry in entries), default=0)
@@ -107,8 +118,8 @@ def inverse_row(
     elif item.creation is not None:
         _decide_deletion(inverse, item, item.creation, record)
     else:
-        _decide_reversal(inverse, item, record, resource_type)
-    if inverse.payload:
+        _decide_reversal(inverse, item, record, resource_type, removable)
+    if inverse.payload or inverse.members:
         inverse.action = Action.PATCH
     return inverse
 
@@ -152,10 +163,16 @@ def _decide_deletion(inverse: InverseRow, item: UndoItem, creation: JournalEntry
         inverse.undoes = [entry.number for entry in entries]
 
 
-def _decide_reversal(inverse: InverseRow, item: UndoItem, record: TargetRecord, resource_type: ResourceType) -> None:
+def _decide_reversal(
+    inverse: InverseRow,
+    item: UndoItem,
+    record: TargetRecord,
+    resource_type: ResourceType,
+    removable: Collection[str],
+) -> None:
     """Takes back what the plan did to a record that was there before."""
     files = {part_of(file): file for file in item.row.files}
-    for entry in item.open_entries:
+    for entry in _without_members(inverse, item, record, resource_type, removable):
         if entry.kind == WriteKind.MERGE:
             done = entry.state == WriteState.DONE
             was = "was merged into it, and no undo can split them" if done else "may have been merged into it"
@@ -205,6 +222,38 @@ def _revert_fields(
     if edited:
         inverse.stays.append(f"people changed {', '.join(edited)} since")
     inverse.undoes.append(entry.number)
+
+
+def _without_members(
+    inverse: InverseRow,
+    item: UndoItem,
+    record: TargetRecord,
+    resource_type: ResourceType,
+    removable: Collection[str],
+) -> Iterator[JournalEntry]:
+    """Takes back what the plan added to lists below the record; yields the other entries."""
+    is_known = any(entry.plan == item.plan and entry.kind == WriteKind.MEMBER for entry in item.entries)
+    are_removed = is_known and resource_type.posted.keys() & item.row.references <= {*removable}
+    for entry in item.open_entries:
+        if entry.kind == WriteKind.LINK and are_removed:
+            inverse.undoes.append(entry.number)
+        elif entry.kind != WriteKind.MEMBER:
+            yield entry
+        elif entry.part.partition(" ")[0] in removable:
+            _remove_member(inverse, entry, record, resource_type)
+
+
+def _remove_member(inverse: InverseRow, entry: JournalEntry, record: TargetRecord, resource_type: ResourceType) -> None:
+    """Removes a record that the plan added to a list below this one, where it is still there."""
+    name, _, member = entry.part.partition(" ")
+    members = msgspec.json.decode(record.fields.get(name, "[]"))
+    if as_id(member) not in members or not may_have_been_sent(entry):
+        inverse.undoes.append(entry.number)
+    elif is_done(entry):
+        below, _key = resource_type.posted[name].split()
+        inverse.members[entry.number] = f"{below}/{quote(member, safe='')}"
+    else:
+        inverse.stays.append(f"{name} {member}: it is unknown whether this plan added it")
 
 
 def _remove_cover(

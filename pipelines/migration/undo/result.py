@@ -21,6 +21,8 @@ class UndoResult(StepResult, kw_only=True):
     """Records that the plan had created."""
     reverted: int = 0
     """Records that got fields back, or lost a cover that the plan had set."""
+    members_removed: int = 0
+    """Records that the plan had added to lists below records that were there before."""
     files_deleted: int = 0
     """Files that the plan had attached to records that it had not created."""
     gone: int = 0
@@ -37,5 +39,6 @@ class UndoResult(StepResult, kw_only=True):
         words = ["the plan created it"] if code == Action.DELETE else []
         words += [f"old values of {', '.join(row.payload)}"] if row.payload else []
         words += map(describe_file, row.files)
+        words += [f"added to its list: {', '.join(row.members.values())}"] if row.members else []
         if words and len(self.rows) < MOST_LISTED:
             self.rows.append(row.finding(code, safe_text("; ".join(words))))

@@ -7,7 +7,6 @@ Nothing is deleted except what the journal says this plan created or attached.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from http import HTTPStatus
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -16,6 +15,7 @@ from pipelines.errors import RefusedError
 from pipelines.inventory import record_path
 from pipelines.migration.apply.attachments import shows_files
 from pipelines.migration.apply.executor import Executor
+from pipelines.migration.apply.references import is_record_not_found
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.apply.worker_pool import WorkerPool
 from pipelines.migration.model.actions import Action
@@ -88,7 +88,9 @@ class UndoRun(Executor[UndoResult]):
                 self._done(result, inverse)
 
     def _decided(self, result: RowResult, item: UndoItem, record: TargetRecord | None) -> InverseRow:
-        inverse = inverse_row(item, record, self._writer.types[item.row.resource], only_links=result.links)
+        resource_type, removes = self._writer.types[item.row.resource], self._writer.forms.removes
+        removable = [name for name in resource_type.posted if removes(item.row.resource, name)]
+        inverse = inverse_row(item, record, resource_type, only_links=result.links, removable=removable)
         result.row, result.stays = inverse, inverse.stays
         return inverse
 
@@ -113,7 +115,12 @@ class UndoRun(Executor[UndoResult]):
             number = numbers[part_of(file)]
             self._request("DELETE", f"assets/{file.target_asset_id}", [number])
             self._journal.undone(number)
-        if inverse.action == Action.PATCH:
+        for number, path in inverse.members.items():
+            self._request("DELETE", f"{record_path(inverse.resource, inverse.target_id)}/{path}", [number])
+            self._journal.undone(number)
+        if inverse.members:
+            self._writer.records.changed(inverse.resource, inverse.existing_target_id)
+        if inverse.payload:
             change = self._writer.forms.change(inverse, inverse.existing_target_id, inverse.payload)
             self._request(change.method, change.path, inverse.undoes, change.body)
             self._writer.records.changed(inverse.resource, inverse.existing_target_id)
@@ -123,12 +130,12 @@ class UndoRun(Executor[UndoResult]):
             self._journal.undone(*inverse.undoes)
 
     def _request(self, method: str, path: str, entries: Sequence[int], body: Mapping[str, Any] | None = None) -> None:
-        """Send a request; what a DELETE does not find is deleted: its first try had its effect, or somebody else deleted it (I8)."""
+        """Send a request; a record that a DELETE does not find is gone: its first try had its effect, or somebody deleted it (I8)."""
         try:
             with self._journal.sending(*entries) as leave:
                 self._client.write(method, path, body, on_leave=leave)
         except RefusedError as refusal:
-            if method != "DELETE" or refusal.status != HTTPStatus.NOT_FOUND:
+            if method != "DELETE" or not is_record_not_found(refusal):
                 raise
 
 

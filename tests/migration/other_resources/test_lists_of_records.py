@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,12 +19,15 @@ from pipelines.migration.flow import Migration
 from pipelines.migration.model.losses import in_short, losses_of
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.verify.verdict import MigrationVerification
+from pipelines.scopes import SCOPES
 from pipelines.settings.config_file import load_settings
 from pipelines.shapes.unread_lists import MEMBERS
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.stores import open_data
+from tests.backup.other_resources.signing import sign_in
+from tests.migration.chaos import Applies, KillingWay
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import back_up, make_pair, records_of, token_of
+from tests.migration.other_resources.full_library import back_up, make_pair, plan_rows, records_of, titles, token_of
 from tests.sandbox.process import SandboxProcess
 
 NAMES: dict[str, Any] = {"name": {"from": "name", "required": True}, "description": {"from": "description"}}
@@ -130,6 +136,39 @@ def test_members_are_added_to_the_list_of_their_record(pair: LibraryPair) -> Non
     ] == []
 
 
+def test_an_undo_removes_the_members_that_the_plan_added_and_no_others(pair: LibraryPair) -> None:
+    """I8, I9: by the DELETE of the target's description, whatever processes are killed. What people added stays."""
+    for number, collection in records_of(pair, "collections").items():
+        pair.call("PATCH", f"collections/{number}", {"publication_ids": collection["publication_ids"][:1]})
+    keep_members_apart(pair, members="removed")
+    before = members_of(pair, pair.target)
+    with KillingWay(pair.sandbox.url) as way, closing(Applies()) as processes:
+        direct = pair.sandbox.base_url(pair.target)
+        pair.config.write_text(pair.config.read_text().replace(direct, way.url + urlsplit(direct).path))
+        sign_in(pair.config, "new", pair.sandbox, pair.target, SCOPES)
+        plan = pair.plan(back_up(pair, "run"), resources=("collections",))
+        row = next(
+            row for row in plan_rows(plan, "collections", "patch") if len(row.references["publication_ids"].records) > 2
+        )
+        number, planned = row.existing_target_id, {target for _, _, target in row.references["publication_ids"].records}
+        path = f"collections/{number}/publications"
+        way.kill_at(processes, "POST", path, "after")
+        assert processes.run(pair.config, plan.name) == -signal.SIGKILL
+        by_people = min(planned - {member["id"] for member in pair.call("GET", path)["records"]})
+        pair.call("POST", path, {"publication_id": by_people})
+        assert pair.apply(plan).failed == 0
+        added = sum(map(len, members_of(pair, pair.target).values())) - sum(map(len, before.values()))
+        with pair.migration() as migration:
+            dry_run = migration.undo(plan)
+        way.kill_at(processes, "DELETE", path, "after")
+        assert processes.run(pair.config, plan.name, what="undo") == -signal.SIGKILL
+        with pair.migration() as migration:
+            undone = migration.undo(plan, really=True)
+    collection, book = records_of(pair, "collections")[number]["name"], titles(pair)[by_people]
+    assert members_of(pair, pair.target) == before | {collection: sorted([*before[collection], book])}
+    assert (dry_run.members_removed, dry_run.left, undone.left) == (added - 1, 0, 0)
+
+
 @pytest.mark.parametrize("pair", ["empty"], indirect=True)
 def test_an_undo_leaves_a_collection_to_which_people_added_a_publication(pair: LibraryPair) -> None:
     """The dry run says so."""
@@ -181,10 +220,10 @@ def test_the_mapping_file_says_how_members_are_added(pair: LibraryPair) -> None:
     assert members_of(pair, pair.target) == members_of(pair, "library")
 
 
-def keep_members_apart(pair: LibraryPair, description: str = "follows") -> None:
+def keep_members_apart(pair: LibraryPair, description: str = "follows", members: str = "added") -> None:
     """Let both libraries have the publications of a collection at an address of their own, and let both be read."""
-    for tenant, members in (("library", "listed"), (pair.target, "added")):
-        shapes = {"description": description, "resources": {"collections": {"fields": NAMES, "members": members}}}
+    for tenant, allowed in (("library", "listed"), (pair.target, members)):
+        shapes = {"description": description, "resources": {"collections": {"fields": NAMES, "members": allowed}}}
         pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
     if "nested" not in pair.config.read_text():
         read_nested(pair, "old", "new")
