@@ -22,10 +22,9 @@ from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.settings.retention_and_notify import RetentionSettings
 from pipelines.state.store import Ticking
 from pipelines.store.catalogue import rebuild_catalogue
-from pipelines.store.durable import digest_of, storage_errors
 from pipelines.store.maintenance.reports import REPORTS
 from pipelines.store.maintenance.results import DRILLS, VERIFICATIONS, remove_orphans
-from pipelines.store.objects.objects import ObjectInfo
+from pipelines.store.objects.objects import ObjectInfo, fault_of
 from pipelines.store.snapshots.blobs import referenced_blobs
 from pipelines.store.snapshots.capture_copies import newest_copies
 from pipelines.store.snapshots.captures import Capture
@@ -196,14 +195,12 @@ def prune(
 def _check_file_tables(data: DataFolder, snapshots: Iterable[Snapshot]) -> None:
     """Raises `StorageError` where the table of files of a snapshot differs from its publication: one wrong bit could cost a file."""
     for snapshot in snapshots:
-        facts, key = snapshot.manifest.tables[PUBLICATION_FILES.name], _file_table(snapshot)
-        address = data.objects.address_of(key)
-        with storage_errors(address), data.objects.open(key) as file:
-            sha256, _ = digest_of(file)
-        if sha256 != facts.sha256:
+        facts = snapshot.manifest.tables[PUBLICATION_FILES.name]
+        wrong, _ = fault_of(data.objects, _file_table(snapshot), facts.bytes, facts.sha256)
+        if wrong:
             raise StorageError(
-                f"{address} was changed (`bookferry snapshots verify {snapshot.name}` says more). It lists the needed blobs, so none "
-                "was removed. Put it back from a copy, or move that snapshot's folder away."
+                f"{wrong} (`bookferry snapshots verify {snapshot.name}` says more). It lists the needed blobs, so none was removed. Put it "
+                "back from a copy, or move that snapshot's folder away."
             )
 
 

@@ -9,18 +9,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from io import BufferedReader
-from pathlib import PurePosixPath
 
 import pyarrow as pa
 
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import table_of
-from pipelines.store.durable import digest_of
-from pipelines.store.encryption import PersonalKeys
 from pipelines.store.maintenance.results import VERIFICATIONS, SnapshotVerification
-from pipelines.store.objects.objects import MANIFEST, Objects
+from pipelines.store.objects.objects import MANIFEST, Objects, fault_of
 from pipelines.store.parquet import open_table
 from pipelines.store.snapshots.blobs import referenced_blobs
 from pipelines.store.snapshots.facts import TableFacts
@@ -157,45 +153,30 @@ def _manifest(objects: Objects, key: str, result: SnapshotVerification) -> Manif
 
 def _is_sound(data: DataFolder, key: str, facts: TableFacts, result: SnapshotVerification) -> bool:
     """Whether a table is what the manifest says: present, with its size, its checksum and its rows."""
-    objects = data.objects
-    if PurePosixPath(facts.path).is_absolute() or ".." in PurePosixPath(facts.path).parts:
-        result.problem(
-            f"{objects.address_of(key)}/{MANIFEST} names {facts.path!r}, which is not in the snapshot's folder."
-        )
-        return False
-    before = result.problems_count
-    try:
-        address = objects.address_of(f"{key}/{facts.path}")
-        with objects.open(f"{key}/{facts.path}") as file:
-            sha256, size = digest_of(file)
-            result.files, result.bytes = result.files + 1, result.bytes + size
-            if size != facts.bytes:
-                result.problem(f"{address} has {size:,} bytes; the manifest says {facts.bytes:,}.")
-            elif sha256 != facts.sha256:
-                result.problem(f"{address} was changed: its SHA-256 is {sha256}, the manifest says {facts.sha256}.")
-            else:
-                _check_rows(file, address, facts, data.keys, result)
-    except FileNotFoundError:
-        result.problem(f"{address} is missing.")
-    except (OSError, StorageError, pa.ArrowException) as error:
-        result.problem(f"{objects.address_of(key)}/{facts.path} cannot be read ({error}).")
-    return result.problems_count == before
+    key = f"{key}/{facts.path}"
+    wrong, read = fault_of(data.objects, key, facts.bytes, facts.sha256)
+    if read is not None:
+        result.files, result.bytes = result.files + 1, result.bytes + read
+    if wrong := wrong or _wrong_rows(data, key, facts, result):
+        result.problem(f"{wrong}.")
+    return not wrong
 
 
-def _check_rows(
-    file: BufferedReader, address: str, facts: TableFacts, keys: PersonalKeys, result: SnapshotVerification
-) -> None:
-    """Compare the number of rows with the manifest. Without the key of an encrypted table, a note says that they were not counted."""
-    key = keys.get(facts.key)
+def _wrong_rows(data: DataFolder, table: str, facts: TableFacts, result: SnapshotVerification) -> str:
+    """What is wrong with the rows of a table. Without the key of an encrypted one, a note says that they were not counted."""
+    address, key = data.objects.address_of(table), data.keys.get(facts.key)
     if facts.encrypted and key is None:
         result.notes.append(
             f"{address} has the checksum of its publication. Its rows were not counted, because it is encrypted with the personal key "
-            f"{facts.key}. {keys.why_missing}"
+            f"{facts.key}. {data.keys.why_missing}"
         )
-        return
-    with open_table(file, key) as table:
-        if (rows := table.metadata.num_rows) != facts.rows:
-            result.problem(f"{address} has {rows:,} rows; the manifest says {facts.rows:,}.")
+        return ""
+    try:
+        with data.objects.open(table) as file, open_table(file, key) as content:
+            rows = content.metadata.num_rows
+    except (OSError, StorageError, pa.ArrowException) as error:
+        return f"{address} cannot be read ({error})"
+    return "" if rows == facts.rows else f"{address} has {rows:,} rows; the manifest says {facts.rows:,}"
 
 
 def _check_counts(manifest: Manifest, result: SnapshotVerification) -> None:
@@ -228,33 +209,16 @@ def _check_blobs(data: DataFolder, table: str, part: Part, day: date, result: Sn
     """Check that every named blob exists in its size, and read those of this day's part."""
     with referenced_blobs(data, [table]) as names:
         for sha256, size in names:
-            _check_blob(
-                data.objects, sha256, size, result, read=bool(_SHA256.fullmatch(sha256)) and part.holds(sha256, day)
-            )
-
-
-def _check_blob(objects: Objects, sha256: str, size: int | None, result: SnapshotVerification, *, read: bool) -> None:
-    if not _SHA256.fullmatch(sha256):
-        result.problem(f"{PUBLICATION_FILES.name}: {sha256[:80]!r} is not a SHA-256.")
-        return
-    key = blob_key(sha256)
-    address = objects.address_of(key)
-    try:
-        stored_size = objects.size(key)
-        if stored_size is None:
-            result.problem(f"{address} is missing, and records refer to it.")
-            return
-        result.blobs += 1
-        if size is not None and stored_size != size:
-            result.problem(f"{address} has {stored_size:,} bytes; the records say {size:,}. {_BLOB_REMEDY}")
-        elif read:
-            result.blobs_read, result.bytes = result.blobs_read + 1, result.bytes + stored_size
-            with objects.open(key) as file:
-                actual, _ = digest_of(file)
-            if actual != sha256:
-                result.problem(f"{address} was changed: its SHA-256 is {actual}. {_BLOB_REMEDY}")
-    except (OSError, StorageError) as error:
-        result.problem(f"{address} cannot be read ({error}).")
-
-
-_BLOB_REMEDY = "Put it back from a copy, or delete it: the next backup fetches it again if the library still has it."
+            if not _SHA256.fullmatch(sha256):
+                result.problem(f"{PUBLICATION_FILES.name}: {sha256[:80]!r} is not a SHA-256.")
+                continue
+            wrong, read = fault_of(data.objects, blob_key(sha256), size, sha256 if part.holds(sha256, day) else None)
+            if read is not None:
+                result.blobs_read, result.bytes = result.blobs_read + 1, result.bytes + read
+            if wrong:
+                result.problem(
+                    f"{wrong}, and records refer to it. Put it back from a copy, or delete what is there: the next backup fetches it again "
+                    "if the library still has it."
+                )
+            else:
+                result.blobs += 1

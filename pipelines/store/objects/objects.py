@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pipelines.errors import StorageError
+from pipelines.store.durable import digest_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -109,3 +110,24 @@ def checked_key(key: str) -> str:
     if any(part in ("", ".", "..") for part in parts) or not key.isprintable() or "\\" in key:
         raise StorageError(f"{key!r} cannot be the name of an object in the data folder.")
     return key
+
+
+def fault_of(objects: Objects, key: str, size: int | None, sha256: str | None) -> tuple[str, int | None]:
+    """What is wrong with an object that should have this size and this checksum, empty if nothing is; and the bytes that were read of it.
+
+    Without `sha256`, it is not read.
+    """
+    address = f"{objects.address}/{key}"
+    try:
+        stored = objects.size(key)
+        if stored is None:
+            return f"{address} is missing", None
+        if size not in (None, stored):
+            return f"{address} has {stored:,} bytes instead of {size:,}", None
+        if sha256 is None:
+            return "", None
+        with objects.open(key) as file:
+            actual, read = digest_of(file)
+    except (OSError, StorageError) as error:
+        return f"{address} cannot be read ({error})", None
+    return "" if actual == sha256 else f"{address} was changed: its SHA-256 is {actual} instead of {sha256}", read

@@ -292,7 +292,7 @@ class TestBlobs:
         content = last.read_bytes()
         last.write_bytes(gone.read_bytes())
         for dry_run in (True, False):
-            with pytest.raises(StorageError, match=r"publication_files.parquet was changed .* none was removed"):
+            with pytest.raises(StorageError, match=r"publication_files.parquet (has|was changed).* none was removed"):
                 pruned(week, last=1, dry_run=dry_run)
         assert self.present(week, blobs) == list(range(7))
         last.write_bytes(content)
