@@ -30,7 +30,7 @@ from pipelines.migration.model.journal_entries import (
 )
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import OCTETS
-from pipelines.records.files import COVER, attached_files
+from pipelines.records.files import COVER, AttachedFile, attached_files
 from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import StorageRefusalError, UnavailableStorageError, Uploads
@@ -196,7 +196,12 @@ def shows_files(record: Mapping[str, Any]) -> bool:
 def changes_in(file: PlannedFile, record: Mapping[str, Any]) -> str | None:
     """What the service changed about a file, by a response with this file alone."""
     attached = next((candidate for candidate in attached_files(record) if candidate.kind == file.kind), None)
-    parts = differing_parts(file, attached) if attached is not None else ""
+    return attached and change_of(file, attached)
+
+
+def change_of(file: PlannedFile, attached: AttachedFile) -> str | None:
+    """What the target has otherwise of a file; None where it is as planned, as far as the service shows it."""
+    parts = differing_parts(file, attached)
     return f"{describe_file(file)}: in the target it has another {parts}." if parts else None
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from pipelines.inventory import plural
-from pipelines.migration.apply.attachments import describe_file
+from pipelines.migration.apply.attachments import change_of, describe_file
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.file_comparison import is_like, part_of
@@ -145,16 +145,21 @@ def _decide_deletion(inverse: InverseRow, item: UndoItem, creation: JournalEntry
         written |= link.held or link.wanted
     if edited := [name for name, value in written.items() if digest(record.fields.get(name)) != value]:
         reasons.append(f"people changed {', '.join(edited)} since")
-    attached = {entry.asset_id for entry in entries if entry.kind == WriteKind.ASSET and entry.state == WriteState.DONE}
+    files = {part_of(file): file for file in item.row.files}
+    attached = {
+        entry.asset_id: entry for entry in entries if entry.kind == WriteKind.ASSET and entry.state == WriteState.DONE
+    }
     if record.files is None and attached:
         reasons.append(FILES_HIDDEN)
-    reasons += (
-        f"people attached {asset.filename or asset.name or asset_id} since"
-        for asset_id, asset in record.assets.items()
-        if asset_id not in attached
-    )
-    covers = [file for file in item.row.files if file.kind == COVER]
-    if record.cover is not None and not any(is_like(file, record.cover) for file in covers):
+    for asset_id, asset in record.assets.items():
+        name = asset.filename or asset.name or asset_id
+        if asset_id not in attached:
+            reasons.append(f"people attached {name} since")
+        elif _is_replaced(files.get(attached[asset_id].part), asset, attached[asset_id]):
+            reasons.append(f"people replaced {name} since")
+    covers = {entry.part: entry for entry in entries if entry.kind == WriteKind.COVER}
+    cover = next((file for file in item.row.files if file.kind == COVER), None)
+    if record.cover is not None and (cover is None or _is_replaced(cover, record.cover, covers.get(part_of(cover)))):
         reasons.append("people set another cover since")
     if not reasons and item.row.resource not in DELETABLE:
         reasons.append(f"the service deletes no {plural(item.row.resource)}; a person must retire it there")
@@ -256,11 +261,17 @@ def _remove_member(inverse: InverseRow, entry: JournalEntry, record: TargetRecor
         inverse.stays.append(f"{name} {member}: it is unknown whether this plan added it")
 
 
+def _is_replaced(file: PlannedFile | None, attached: AttachedFile, entry: JournalEntry | None) -> bool:
+    """Whether a file is not as it was written: as planned, or as the service then kept it otherwise. Its content is not read."""
+    as_written = None, entry and entry.message
+    return file is not None and change_of(file, attached) not in as_written
+
+
 def _remove_cover(
     inverse: InverseRow, item: UndoItem, entry: JournalEntry, file: PlannedFile, cover: AttachedFile | None
 ) -> None:
     """Removes the cover that the plan set, where the record had none before."""
-    if cover is not None and not is_like(file, cover):
+    if cover is not None and _is_replaced(file, cover, entry):
         inverse.stays.append("people set another cover since")
     elif cover is not None and any(earlier.kind == WriteKind.COVER for earlier in item.earlier_entries):
         inverse.stays.append("the cover that it had before is not stored anywhere, so the new one stays")
@@ -275,7 +286,7 @@ def _delete_asset(inverse: InverseRow, entry: JournalEntry, file: PlannedFile, r
     asset = record.assets.get(entry.asset_id)
     if asset is None or entry.asset_id is None:
         inverse.undoes.append(entry.number)
-    elif is_like(file, asset):
+    elif not _is_replaced(file, asset, entry):
         detached = msgspec.structs.replace(file, action=FileAction.DETACH, target_asset_id=entry.asset_id)
         inverse.files.append(detached)
     else:

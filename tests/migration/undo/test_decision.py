@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pipelines.migration.apply.attachments import change_of
 from pipelines.migration.apply.digests import digests_of_response
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import digest
@@ -102,7 +103,10 @@ def test_an_entry_without_a_response_shows_what_was_sent() -> None:
         ({"title": "New"}, [], "people changed abstract since"),
         (NEW, [there(71)], "people attached a.pdf since"),
         (NEW, [there(71, filename=None, name="Index")], "people attached Index since"),
+        (NEW, [there(70, size=11)], "people replaced a.pdf since"),
+        (NEW, [there(70, filename="b.pdf")], "people replaced b.pdf since"),
         (NEW, [there(None, COVER, filename="other.jpg")], "people set another cover since"),
+        (NEW, [there(None, COVER, size=11)], "people set another cover since"),
         (NEW, None, FILES_HIDDEN),
     ],
 )
@@ -111,6 +115,19 @@ def test_a_created_record_that_people_changed_stays(
 ) -> None:
     found = decide([created(), entry(2, A_FILE, asset_id=70)], fields, files)
     assert found == inverse(stays=[reason])
+
+
+@pytest.mark.parametrize(("kind", "asset_id"), [(A_FILE, 70), (A_COVER, None)])
+def test_a_file_that_the_service_keeps_otherwise_was_replaced_by_nobody(kind: WriteKind, asset_id: int | None) -> None:
+    """Its name was another one when it was written; its size was not."""
+    file = FILE if kind == A_FILE else PICTURE
+    renamed = there(asset_id, file.kind, filename="a_.pdf")
+    written = entry(2, kind, asset_id=asset_id, message=change_of(file, renamed))
+    assert decide([created(), written], files=[renamed]).action == Action.DELETE
+    assert decide([written], files=[renamed], action=Action.PATCH).stays == []
+    replaced = renamed._replace(size=11)
+    assert decide([created(), written], files=[replaced]).stays
+    assert decide([written], files=[replaced], action=Action.PATCH).stays
 
 
 def test_a_record_without_files_of_the_plan_is_deleted_where_no_files_are_shown() -> None:
