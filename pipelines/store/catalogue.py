@@ -170,20 +170,14 @@ def _create_views(database: duckdb.DuckDBPyConnection, data: DataFolder, snapsho
 
 
 def _of_other_sizes(data: DataFolder, snapshots: Sequence[Snapshot]) -> dict[str, str]:
-    """View → what is wrong with a file of it that has another size than was published. DuckDB reads a sound one of another table, too."""
+    """Address → what is wrong with a file of another size than was published. DuckDB reads a sound one of another table, too."""
     sizes = {entry.key: entry.size for entry in data.objects.below("snapshots")}
-    complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
-    newest = {(snapshot.manifest.tenant, name): snapshot for snapshot in complete for name in snapshot.manifest.tables}
-    damaged: dict[str, str] = {}
-    for snapshot in complete:
-        for name, facts in snapshot.manifest.tables.items():
-            size = sizes.get(f"{snapshot.key}/{facts.path}", facts.bytes)
-            if size != facts.bytes:
-                wrong = damage_of_size(snapshot.address_of(facts), size, facts.bytes)
-                damaged[f"{name}_history"] = wrong
-                if newest[snapshot.manifest.tenant, name] is snapshot:
-                    damaged[name] = wrong
-    return damaged
+    return {
+        snapshot.address_of(facts): damage_of_size(snapshot.address_of(facts), size, facts.bytes)
+        for snapshot in snapshots
+        for facts in snapshot.manifest.tables.values()
+        if (size := sizes.get(f"{snapshot.key}/{facts.path}", facts.bytes)) != facts.bytes
+    }
 
 
 _OF_A_STATEMENT = (
@@ -273,7 +267,7 @@ def _digest(statements: Iterable[str]) -> str:
 
 
 def _statements(snapshots: Sequence[Snapshot], damaged: Mapping[str, str]) -> list[str]:
-    """All SQL statements of the catalogue. `damaged`: view → what is wrong with a file of it."""
+    """All SQL statements of the catalogue. `damaged`: view, or address of a file → what is wrong with it."""
     return [
         *_view(SNAPSHOTS, _snapshot_rows(snapshots)),
         *_view(TABLES_READ, tables_read_rows(resources_of(snapshots))),
@@ -305,11 +299,6 @@ def _views(
     damaged: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """The views over all tables. Without `keys` they lack personal columns and encrypted tables; with them, only personal ones are made."""
-
-    def rows(view: Table, table: Table, snapshots: Iterable[Snapshot]) -> str:
-        wrong = damaged.get(view.name)
-        return _error_rows(table, wrong) if wrong else _rows(table, snapshots, keys)
-
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
     for resource in resources_of(snapshots):
         if keys is not None and not is_personal(resource):
@@ -318,8 +307,10 @@ def _views(
         for description in (*tables, raw_table(resource)):
             table = description.impersonal if keys is None else description
             newest, history = table_views(table)
-            yield from _view(newest, rows(newest, table, newest_with_table(table, complete)))
-            yield from _view(history, rows(history, table, complete), describes_columns=False)
+            for view, shown in ((newest, newest_with_table(table, complete)), (history, complete)):
+                wrong = damaged.get(view.name)
+                rows = _error_rows(table, wrong) if wrong else _rows(table, shown, keys, damaged)
+                yield from _view(view, rows, describes_columns=view is newest)
         if resource in STAGED:
             records = tables[0] if keys is not None else tables[0].impersonal
             yield from _view(deleted_view(records), deleted_rows(records, resource), describes_columns=False)
@@ -418,12 +409,18 @@ def _view(table: Table, source: str, *, describes_columns: bool = True) -> list[
     ]
 
 
-def _rows(table: Table, snapshots: Iterable[Snapshot], keys: PersonalKeys | None) -> str:
-    """The SELECT of a table's rows in some snapshots. If a key is missing, it fails with a message: a part of the rows would mislead."""
+def _rows(table: Table, snapshots: Iterable[Snapshot], keys: PersonalKeys | None, damaged: Mapping[str, str]) -> str:
+    """The SELECT of a table's rows in some snapshots.
+
+    If a key is missing or a file is damaged, it fails with a message: a part of the rows would mislead.
+    """
     files: dict[str, list[str]] = {}
     for snapshot in snapshots:
         if (facts := snapshot.manifest.tables.get(table.name)) is not None:
-            files.setdefault(facts.key, []).append(escaped(snapshot.address_of(facts)))
+            address = snapshot.address_of(facts)
+            if address in damaged:
+                return _error_rows(table, damaged[address])
+            files.setdefault(facts.key, []).append(escaped(address))
     for fingerprint in files:
         if fingerprint and (keys is None or keys.get(fingerprint) is None):
             return _error_rows(table, _refusal_message(table, fingerprint, keys))

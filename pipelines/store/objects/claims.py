@@ -44,7 +44,7 @@ def publish(objects: Objects, owner: Callable[[], str], folder: Path, key: str, 
         )
     content = (folder / MANIFEST).read_bytes()
     owner()
-    if not objects.put(f"{key}/{MANIFEST}", content) and objects.read(f"{key}/{MANIFEST}") != content:
+    if not objects.put(f"{key}/{MANIFEST}", content):
         raise _collision(objects, key)
     objects.delete(claim)
     shutil.rmtree(folder)

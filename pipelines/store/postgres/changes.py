@@ -17,6 +17,7 @@ from functools import cached_property
 
 import psycopg
 
+from pipelines.humanize import counted
 from pipelines.records.tables.description import Table
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.definitions import column_list, past_name, rows_name
@@ -115,8 +116,8 @@ def separate_keyless(session: Session, copy: CopiedTable) -> str:
     count = session.value(f"SELECT count(*) FROM {copy.keyless}")
     if not count:
         return ""
-    rows = "1 row is" if count == 1 else f"{count:,} rows are"
-    return f"{copy.table.name}: {rows} not under the primary key, because ({', '.join(copy.table.key)}) is empty or not unique there."
+    rows = counted(count, "row")
+    return f"{copy.table.name}: {rows} without primary key, because ({', '.join(copy.table.key)}) is empty or not unique there."
 
 
 def find_newest_changes(session: Session, copy: CopiedTable) -> None:

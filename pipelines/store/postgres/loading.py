@@ -13,6 +13,7 @@ import msgspec
 import psycopg
 
 from pipelines.errors import TenantBusyError
+from pipelines.humanize import counted
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import table_named, tables_named
 from pipelines.store.parquet import literal, quoted
@@ -319,8 +320,7 @@ def _readable_tables(data: DataFolder, snapshot: Snapshot) -> tuple[list[Table],
 
 
 def _nul_note(table: str, count: int) -> str:
-    have = "1 value has" if count == 1 else f"{count:,} values have"
-    return f"{table}: {have} the character NUL, which no text in Postgres can have; U+FFFD stands in its place."
+    return f"{table}: {counted(count, 'value')} with the character NUL, which no text in Postgres can have; U+FFFD stands in its place."
 
 
 @contextmanager

@@ -250,7 +250,7 @@ def test_a_table_of_somebody_else_that_refers_to_a_row_is_named(data: DataFolder
 def test_records_that_ids_do_not_tell_apart_are_there(
     data: DataFolder, postgres: Database, ask: Ask, again: dict[str, Any]
 ) -> None:
-    """They are not under the primary key, and the result says so."""
+    """They are without primary key, and the result says so."""
     records = versions(1, 1)
     odd = {"publications": [*records["publications"], json.dumps(again)]}
     left_out = [

@@ -92,7 +92,7 @@ def test_data_that_violates_a_key_is_loaded_and_reported(data: DataFolder, postg
         ("NUL \ufffd", "\ufffd\ufffd \\u0000")
     ]
     assert sorted(staged.left_out) == [
-        "locations: 1 row is not under the primary key, because (id) is empty or not unique there.",
+        "locations: 1 row without primary key, because (id) is empty or not unique there.",
         "publication_authors: no index on (name), because some values are too long for one.",
     ]
     assert [note.split(":")[0] for note in staged.notes] == ["publications", "locations"]
