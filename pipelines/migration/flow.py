@@ -24,7 +24,7 @@ from pipelines.migration.apply.run import (
     Selection,
     check_limits,
 )
-from pipelines.migration.apply.staleness import check_fresh
+from pipelines.migration.apply.staleness import check_fresh, check_mapping
 from pipelines.migration.apply.target_records import TargetRecords
 from pipelines.migration.apply.unclear_writes import UnclearWrites
 from pipelines.migration.apply.writer import Writer
@@ -199,6 +199,7 @@ class Migration(MigrationSession):
             self.applied = result = run.result
             if run.has_work():
                 check_limits(plan, limits)
+                check_mapping(plan, find_mapping(self.settings, plan.facts.source.tenant, plan.facts.target.tenant))
                 run.settle()
                 self._check_fresh(plan, client, journal)
             try:

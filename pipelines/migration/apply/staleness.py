@@ -11,6 +11,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, WRITING_ORDER, may_appear
 from pipelines.migration.model.target_comparison import TargetComparison, value_before
+from pipelines.migration.plan.mapping import MappingFile
 from pipelines.records.values import RecordId
 from pipelines.shapes.model import Description, ResourceSchema
 
@@ -36,13 +37,22 @@ def check_fresh(comparison: TargetComparison, journal: Journal, description: Des
             stale += [problem] if count <= EXAMPLES else []
     if not stale:
         return
+    records = f", and {count:,} of its records need another plan now" if count else ""
+    raise _is_stale(plan, f"'{plan.facts.target.tenant}' changed since the plan was made{records}: {'; '.join(stale)}")
+
+
+def check_mapping(plan: Plan, mapping: MappingFile | None) -> None:
+    """Raise `StopError` where the mapping file that a plan follows says something else now."""
+    if mapping is not None and plan.facts.mapping_sha256 not in ("", mapping.sha256):
+        raise _is_stale(plan, f"{mapping.path} was changed since the plan was made, and the plan does not follow that")
+
+
+def _is_stale(plan: Plan, why: str) -> StopError:
     source, target = plan.facts.source.tenant, plan.facts.target.tenant
     resources = [resource for resource in plan.facts.resources if resource != PUBLICATIONS]
     named = f" --resources {','.join(resources)}" if resources else ""
-    records = f", and {count:,} of its records need another plan now" if count else ""
-    raise StopError(
-        f"Plan {plan.name} is stale: '{target}' changed since the plan was made{records}: {'; '.join(stale)}. Nothing was written. Make a "
-        f"new plan: `bookferry migrate plan {source} {target}{named}`."
+    return StopError(
+        f"Plan {plan.name} is stale: {why}. Nothing was written. Make a new plan: `bookferry migrate plan {source} {target}{named}`."
     )
 
 

@@ -46,6 +46,27 @@ def test_a_plan_is_refused_once_people_changed_or_deleted_what_it_would_replace(
     assert records_of(pair, "collections")[edited]["description"] == "Edited again, just now"
 
 
+@pytest.mark.parametrize("resource", ["publications", "collections"])
+def test_a_plan_is_stale_once_its_mapping_file_was_changed(
+    pair: LibraryPair, snapshot: Snapshot, resource: str
+) -> None:
+    """A file that came after the plan is none that it follows."""
+    resources = [resource] if resource != "publications" else []
+    unmapped = pair.plan(snapshot, resources=resources)
+    with pair.migration() as migration:
+        mapping = migration.map(snapshot, "new", resources)
+    plan = pair.plan(snapshot, resources=resources)
+    mapping.path.write_text(f"{mapping.text}\n# An afterthought\n")
+    writes = len(pair.writes())
+    again = f"bookferry migrate plan old new{' --resources collections' if resources else ''}`"
+    with pytest.raises(
+        StopError, match=f"{mapping.path.name} was changed .* Nothing was written. Make a new plan: `{again}"
+    ):
+        pair.apply(plan)
+    assert len(pair.writes()) == writes
+    assert pair.apply(unmapped).failed == 0
+
+
 @pytest.mark.long
 def test_a_value_that_people_set_as_planned_makes_no_plan_stale(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan, planned = plan_changes(pair, snapshot)
