@@ -11,7 +11,7 @@ import msgspec
 from pipelines.errors import ProtocolError
 from pipelines.records.values import decode_record
 from pipelines.service.http.envelope import split_records
-from pipelines.service.http.paging import Route, identity, page_number, read_paging_headers
+from pipelines.service.http.paging import identity, last_page, read_paging_headers
 from pipelines.service.redaction import outside_text
 from pipelines.service_limits import PER_PAGE
 
@@ -25,11 +25,10 @@ def ends_of_list(
     next page inwards is read, and so on. Raises the errors of `get`, and `ProtocolError` if a page is no list.
     """
     first = httpx.URL(url, params={"page": "1", "per_page": str(PER_PAGE)})
-    response, route = get(first), Route()
+    response = get(first)
     raw = _records(response)
     paging = read_paging_headers(response, first, len(raw))
-    route.after(paging)
-    last = page_number(route.last_page(paging, first) or first) or 1
+    last = last_page(paging, len(raw)) or 1
     by_content: dict[bytes, dict[str, Any]] = {}
 
     def add(page: list[msgspec.Raw]) -> bool:

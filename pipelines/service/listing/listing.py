@@ -217,18 +217,12 @@ class Listing:
 
     def _way_down(self, answer: SavedPage) -> Descent | None:
         """Return the way down the list that begins with this page, if it has one."""
-        paging = answer.paging
-        last = self._route.last_page(paging, self._upcoming)
-        if (
-            not self._may_go_down
-            or answer.gaps
-            or last is None
-            or page_number(paging.url) != 1
-            or not is_counted(paging.url, last)
-        ):
+        paging, second = answer.paging, self._upcoming
+        if not self._may_go_down or answer.gaps or second is None or not is_counted(paging.url, second):
             return None
-        self._template, number = last, page_number(last) or 1
-        return Descent.begin(answer.ids, paging.total, number) if paging.last in (None, number) else None
+        self._template = second
+        has_first_two = (page_number(paging.url), page_number(second)) == (1, 2)
+        return Descent.begin(answer.ids, paging.total) if has_first_two else None
 
     def _page(self, url: httpx.URL) -> SavedPage | None:
         """Return the next page, in flight or not; `None` if the list ends before it. Gaps are looked for in the order of the walk."""

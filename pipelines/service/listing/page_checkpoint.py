@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Protocol, Self
 
 import httpx
@@ -80,7 +79,6 @@ def joined(
         total,
         linked,
         page_at(url, number + 1) if linked and goes_on else None,
-        ceil(total / size) if linked and total is not None else None,
     )
     body = b'{"records":[' + b",".join(map(bytes, records)) + b"]}"
     seconds = max((page.seconds for page in pages), default=0.0)

@@ -443,7 +443,7 @@ HOSTILE: dict[str, tuple[Script, type[BookferryError], str]] = {
     "a circle of two pages": (
         lambda request: linked(3 - number_of(request), records(number_of(request))),
         PagingLoopError,
-        "leads back to a page that was read before",
+        "repeats an earlier page",
     ),
     "always the same page": (
         lambda request: linked(number_of(request) + 1, records(1, 2, 3)),
