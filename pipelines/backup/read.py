@@ -194,15 +194,15 @@ class ListReader:
 
         Returns the verdict, and the staged tables unless they lack a record of the raw file.
         """
-        walks, requests, may_go_down, counts_before = list[ListingFacts](), 0, True, None
+        walks, requests, counts_before = list[ListingFacts](), 0, None
         earlier = self.path.with_suffix(".earlier")
         try:
             for walk in range(1, WALKS + 1):
                 if walk > 1:
                     self.path.replace(earlier)
-                listing = Listing(self._client, endpoints, log=self._log, walk=walk, may_go_down=may_go_down)
+                listing = Listing(self._client, endpoints, log=self._log, walk=walk)
                 facts, staged, may_prove_more = self._walk(listing, pages_of(listing))
-                requests, may_go_down = requests + facts.requests, may_go_down and not listing.is_unsorted
+                requests += facts.requests
                 counts, added = (facts.records, facts.distinct_ids, facts.x_total), 0
                 walks.append(listing.facts)
                 if not facts.complete and walk > 1:

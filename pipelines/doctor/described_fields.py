@@ -19,7 +19,7 @@ from pipelines.records.shapes.columns import united
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Observer, RecordShape
 from pipelines.records.tables.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS
 from pipelines.records.tables.registry import STAGED
-from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
+from pipelines.shapes.model import FieldSchema, ResourceSchema
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.version import VERSION
 
@@ -161,11 +161,7 @@ def public_shapes(look: Look, resources: Sequence[DescribedResource]) -> dict[st
         "description": {
             "read": not look.description.problem,
             "notes": look.description.notes,
-            "operations": {
-                name: [parameter for parameter in parameters if _NAME.fullmatch(parameter)]
-                for name, parameters in look.description.operations.items()
-                if re.fullmatch(r"[A-Z]+ [A-Za-z0-9_/{}.-]{1,150}", name)
-            },
+            "operations": look.description.operations,
         },
         "headers": sorted(name for name in headers if _SAFE_HEADERS.fullmatch(name)),
         "resources": {
@@ -174,9 +170,9 @@ def public_shapes(look: Look, resources: Sequence[DescribedResource]) -> dict[st
                 "records": each.shape.records,
                 "sampled": each.shape.sampled,
                 "fields": _public(each.shape.fields, each.shape.records, each.schema.record),
-                "create": _public_payload(each.schema.create),
-                "change": _public_payload(each.schema.change),
-                "record": _named(each.schema.record),
+                "create": each.schema.create,
+                "change": each.schema.change,
+                "record": each.schema.record,
             }
             for each in resources
         },
@@ -201,11 +197,3 @@ def _public_shape(shape: FieldShape, schema: FieldSchema) -> FieldShape:
     members = _public(shape.members, shape.kinds.get("object", 0), _members(schema))
     entries = shape.entries and _public_shape(shape.entries, schema.entries or FieldSchema())
     return msgspec.structs.replace(shape, members=members, entries=entries)
-
-
-def _public_payload(payload: PayloadSchema | None) -> PayloadSchema | None:
-    return payload and msgspec.structs.replace(payload, fields=_named(payload.fields))
-
-
-def _named(schemas: dict[str, FieldSchema]) -> dict[str, FieldSchema]:
-    return {name: schema for name, schema in schemas.items() if _NAME.fullmatch(name)}

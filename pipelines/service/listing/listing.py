@@ -34,7 +34,7 @@ class Listing:
     """One walk over a resource. Iterate `pages()` once; `facts` is complete when the iteration ended.
 
     `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `walk`: its number in the
-    `log`. `may_go_down`: the list may be in the order of its ids.
+    `log`.
     """
 
     def __init__(
@@ -44,12 +44,11 @@ class Listing:
         *,
         log: WalkLog | None = None,
         walk: int = 1,
-        may_go_down: bool = True,
     ) -> None:
         self._client = client
         self._requests = PageRequests(client, endpoints)
         self._log, self._endpoints = log or WalkLog(), endpoints
-        self._number, self._may_go_down = walk, may_go_down
+        self._number = walk
         self._descent: Descent | None = None
         self._template = httpx.URL()
         self._newest: SavedPage | None = None
@@ -59,8 +58,6 @@ class Listing:
         self._started, self._sent = client.clock.monotonic(), client.requests
         self._requests_before, self._seconds_before = 0, 0.0
         self.facts = ListingFacts()
-        self.is_unsorted = False
-        """Whether the walk went down the list and found that it does not have the order of its ids."""
 
     def pages(self) -> Iterator[Page]:
         """Yield the pages as they are read; a page that is read again comes again.
@@ -156,7 +153,6 @@ class Listing:
     def _settle(self, descent: Descent) -> None:
         """Take over the verdict of the walk down the list. In a list without order, X-Total alone decides, as on the way up."""
         self.facts.again += descent.again
-        self.is_unsorted = not descent.in_order
         if descent.is_sound and not descent.is_quiet:
             self.facts.follow(descent.added, descent.deleted, descent.end_total, moved=descent.has_moved)
         elif not descent.is_sound and (descent.in_order or descent.total_changed):
@@ -218,7 +214,7 @@ class Listing:
     def _way_down(self, answer: SavedPage) -> Descent | None:
         """Return the way down the list that begins with this page, if it has one."""
         paging, second = answer.paging, self._upcoming
-        if not self._may_go_down or answer.gaps or second is None or not is_counted(paging.url, second):
+        if answer.gaps or second is None or not is_counted(paging.url, second):
             return None
         self._template = second
         has_first_two = (page_number(paging.url), page_number(second)) == (1, 2)
