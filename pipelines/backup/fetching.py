@@ -7,20 +7,28 @@ behind. An expired address is replaced by a fresh one. A file that cannot be fet
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from itertools import count
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from itertools import count, islice
 from typing import Self
 
 import msgspec
+import pyarrow.parquet as pq
 
-from pipelines.records.files import UNSURE, addressed_files, resolved
+from pipelines.errors import StorageError
+from pipelines.records.files import KEPT, UNSURE, addressed_files, resolved
+from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.files.download import Downloads, Failed, Received
 from pipelines.service.files.signed_urls import SignedUrls
+from pipelines.store.durable import storage_errors
+from pipelines.store.parquet import row_batches
 from pipelines.store.snapshots.blobs import Blobs
+from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.file_list import FileList, Known, Wanted
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 PARALLEL_FILES = 8
 
@@ -33,6 +41,12 @@ MOST_FAILURES_IN_A_ROW = 50
 SHUTDOWN_SECONDS = 5.0
 """Wait for threads at the end. Those that do not react, for example during a name lookup, are left behind."""
 
+MOST_EARLIER_SNAPSHOTS = 5
+"""Snapshots at most that are searched for stored contents."""
+
+BATCH_ROWS = 10_000
+"""Rows of a table per batch."""
+
 _Stored = tuple[Known, bool]
 """A content that is a blob, and whether it was fetched just now."""
 
@@ -40,26 +54,24 @@ _Stored = tuple[Known, bool]
 class FileFetcher:
     """Threads that work through a `FileList` for the length of a `with` block.
 
-    At its end, downloads in progress are finished; after an error they are left to the next run. `open_list` creates the list on first
-    use, so that a library without files has none. `open_client` opens a client of the library, for files on its host and for fresh
-    addresses; its requests are counted apart from those of the listing.
+    At its end, downloads in progress are finished; after an error they are left to the next run. The list is created on first use, so that
+    a library without files has none. `open_client` opens a client of the library, for files on its host and for fresh addresses; its
+    requests are counted apart from those of the listing. Needs the tenant's lease.
     """
 
     def __init__(
         self,
-        open_list: Callable[[], FileList],
-        blobs: Blobs,
-        *,
-        base_url: str,
+        capture: Capture,
+        data: DataFolder,
         open_client: Callable[[], AbstractContextManager[LibraryClient]],
         clock: Clock | None = None,
     ) -> None:
-        self._open_list = open_list
+        self._capture, self._data = capture, data
         self._list: FileList | None = None
-        self.blobs = blobs
+        self.blobs = Blobs(data, capture.facts.tenant)
         self._stopped = threading.Event()
         self._clock = clock or SystemClock(self._stopped)
-        self._base_url, self._open_client = base_url, open_client
+        self._open_client = open_client
         self._clients = ExitStack()
         self._changed = threading.Condition()
         self._names = count(1)
@@ -73,20 +85,10 @@ class FileFetcher:
         """Why no more files are tried; empty while they are."""
 
     @property
-    def requests(self) -> int:
-        """Requests to the library so far."""
-        return self._client.requests
-
-    @property
-    def announced(self) -> Mapping[str, str]:
-        """What the library announced in `X-API-Deprecation` so far."""
-        return self._client.announced
-
-    @property
     def files(self) -> FileList:
         """The list."""
         if self._list is None:
-            self._list = self._open_list()
+            self._list = _open_list(self._capture, self._data)
         return self._list
 
     def on_page(self, records: Sequence[msgspec.Raw], page: str) -> None:
@@ -111,9 +113,9 @@ class FileFetcher:
         self._raise_failure()
 
     def __enter__(self) -> Self:
-        self._client = self._clients.enter_context(self._open_client())
-        self._transfers = Downloads(self._base_url, client=self._client, clock=self._clock)
-        self._addresses = SignedUrls(self._client)
+        self.client = self._clients.enter_context(self._open_client())
+        self._transfers = Downloads(self._capture.facts.base_url, client=self.client, clock=self._clock)
+        self._addresses = SignedUrls(self.client)
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -132,6 +134,11 @@ class FileFetcher:
             self.blobs.close()
             if self._list is not None:
                 self._list.close()
+        if kind is None:
+            self._capture.announce(self.client.announced)
+            if self.client.requests:
+                self._capture.facts.files_requests += self.client.requests
+                self._capture.save()
 
     def _is_late(self) -> bool:
         since = self._list.waiting_since() if self._list is not None else None
@@ -212,3 +219,34 @@ class FileFetcher:
             self.blobs.store(path, result.sha256)
         version = result.etag if known.content_key.startswith(UNSURE) else None
         return Known(known.content_key, result.sha256, result.size, version, result.remark), True
+
+
+def _open_list(capture: Capture, data: DataFolder) -> FileList:
+    """The file list of a capture. A new one starts with the contents of earlier snapshots."""
+    files = FileList(capture.path, time.monotonic())
+    if files.is_new:
+        files.add_known(_known_contents(data, capture.facts.tenant))
+    return files
+
+
+def _known_contents(data: DataFolder, tenant: str) -> Iterator[Known]:
+    """The contents of a tenant's newest snapshots, back to the newest complete one with files."""
+    with_files = (snapshot for snapshot in reversed(data.snapshots(tenant)) if snapshot.manifest.files.kept)
+    for snapshot in islice(with_files, MOST_EARLIER_SNAPSHOTS):
+        with suppress(StorageError):  # a damaged snapshot only costs downloads
+            yield from _contents_of(data, snapshot)
+        if snapshot.manifest.complete:
+            return
+
+
+def _contents_of(data: DataFolder, snapshot: Snapshot) -> Iterator[Known]:
+    table = f"{snapshot.key}/{snapshot.manifest.tables[PUBLICATION_FILES.name].path}"
+    with (
+        storage_errors(data.objects.address_of(table)),
+        data.objects.open(table) as content,
+        pq.ParquetFile(content) as file,
+    ):
+        for batch in row_batches(file, ["content_key", "status", "sha256", "bytes", "etag", "problem"], BATCH_ROWS):
+            for row in batch.to_pylist():
+                if row["status"] == KEPT:
+                    yield Known(row["content_key"], row["sha256"], row["bytes"], row["etag"], row["problem"])

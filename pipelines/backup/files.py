@@ -7,18 +7,14 @@ without an address, and files that the list lacks. Both can be repeated: stored 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from itertools import islice
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
-import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.backup.fetching import FileFetcher
 from pipelines.backup.read import Progress
-from pipelines.errors import StorageError
 from pipelines.records.files import ASSET, COVER, FAILED, KEPT, FileReference
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.service.client import LibraryClient
@@ -30,10 +26,7 @@ from pipelines.store.snapshots.blobs import Blobs
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import FailedFile, FileTotals
 from pipelines.store.snapshots.file_list import FileList, Known, State
-from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-
-MOST_EARLIER_SNAPSHOTS = 5
-"""Snapshots at most that are searched for stored contents."""
+from pipelines.store.snapshots.snapshots import DataFolder
 
 MOST_FAILURES = 100
 """Failed files in the manifest; the table has all of them."""
@@ -48,24 +41,10 @@ NOT_TRIED = "not tried"
 _NAME = PUBLICATION_FILES.name
 
 
-OpenClient = Callable[[], AbstractContextManager[LibraryClient]]
-
-
-@contextmanager
-def fetch_while_listing(
-    capture: Capture, data: DataFolder, open_client: OpenClient, clock: Clock | None
-) -> Iterator[Callable[[Sequence[msgspec.Raw], str], None]]:
-    """Fetch files during the listing of their records. Yields what takes each page's records and address. Needs the tenant's lease."""
-    fetcher = _fetcher(capture, data, open_client, clock)
-    with fetcher:
-        yield fetcher.on_page
-    _add_requests(capture, fetcher)
-
-
 def fetch_files(
     capture: Capture,
     data: DataFolder,
-    open_client: OpenClient,
+    open_client: Callable[[], AbstractContextManager[LibraryClient]],
     on_progress: Callable[[Progress], None] = lambda _: None,
     clock: Clock | None = None,
 ) -> None:
@@ -73,8 +52,7 @@ def fetch_files(
     if not capture.facts.tables[_NAME].rows:
         _record_totals(capture, FileTotals())
         return
-    fetcher = _fetcher(capture, data, open_client, clock)
-    with fetcher:
+    with FileFetcher(capture, data, open_client, clock) as fetcher:
         _add_missing(fetcher.files, capture)
         fetcher.files.move(State.POSTPONED, State.WAITING)
         _check_claims(fetcher.files, fetcher.blobs)
@@ -82,7 +60,7 @@ def fetch_files(
 
         def report(tried: int) -> None:
             if expected:
-                on_progress(Progress(LEFT, tried, expected, fetcher.requests, done="fetched"))
+                on_progress(Progress(LEFT, tried, expected, fetcher.client.requests, done="fetched"))
 
         fetcher.finish(report)
         for kind in (ASSET, COVER):  # assets first: only a refused asset names a missing scope
@@ -91,7 +69,6 @@ def fetch_files(
         fetcher.files.move(State.POSTPONED, State.FAILED)
         fetcher.files.move(State.WAITING, State.FAILED, problem=fetcher.given_up or NOT_TRIED)
         totals = _write_outcomes(capture, fetcher.files)
-    _add_requests(capture, fetcher)
     _record_totals(capture, totals)
 
 
@@ -102,54 +79,9 @@ def skip_files(capture: Capture) -> None:
         _record_totals(capture, FileTotals(count=rows, not_fetched=rows))
 
 
-def _fetcher(capture: Capture, data: DataFolder, open_client: OpenClient, clock: Clock | None) -> FileFetcher:
-    blobs, base_url = Blobs(data, capture.facts.tenant), capture.facts.base_url
-    return FileFetcher(
-        lambda: _open_list(capture, data), blobs, base_url=base_url, open_client=open_client, clock=clock
-    )
-
-
-def _add_requests(capture: Capture, fetcher: FileFetcher) -> None:
-    capture.announce(fetcher.announced)
-    if fetcher.requests:
-        capture.facts.files_requests += fetcher.requests
-        capture.save()
-
-
 def _record_totals(capture: Capture, totals: FileTotals) -> None:
     capture.facts.files = totals
     capture.save()
-
-
-def _open_list(capture: Capture, data: DataFolder) -> FileList:
-    """The file list of a capture. A new one starts with the contents of earlier snapshots."""
-    files = FileList(capture.path, time.monotonic())
-    if files.is_new:
-        files.add_known(_known_contents(data, capture.facts.tenant))
-    return files
-
-
-def _known_contents(data: DataFolder, tenant: str) -> Iterator[Known]:
-    """The contents of a tenant's newest snapshots, back to the newest complete one with files."""
-    with_files = (snapshot for snapshot in reversed(data.snapshots(tenant)) if snapshot.manifest.files.kept)
-    for snapshot in islice(with_files, MOST_EARLIER_SNAPSHOTS):
-        with suppress(StorageError):  # a damaged snapshot only costs downloads
-            yield from _contents_of(data, snapshot)
-        if snapshot.manifest.complete:
-            return
-
-
-def _contents_of(data: DataFolder, snapshot: Snapshot) -> Iterator[Known]:
-    table = f"{snapshot.key}/{snapshot.manifest.tables[_NAME].path}"
-    with (
-        storage_errors(data.objects.address_of(table)),
-        data.objects.open(table) as content,
-        pq.ParquetFile(content) as file,
-    ):
-        for batch in row_batches(file, ["content_key", "status", "sha256", "bytes", "etag", "problem"], BATCH_ROWS):
-            for row in batch.to_pylist():
-                if row["status"] == KEPT:
-                    yield Known(row["content_key"], row["sha256"], row["bytes"], row["etag"], row["problem"])
 
 
 def _add_missing(files: FileList, capture: Capture) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
-
-import msgspec
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from pipelines.backup import files, read, staging
+from pipelines.backup.fetching import FileFetcher
 from pipelines.backup.nested import read_nested
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES, default_resources, nested_of, nested_resource, resource_problem
@@ -35,12 +34,15 @@ from pipelines.store.snapshots.leases import Leases
 from pipelines.store.snapshots.manifest import columns_before
 from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import Snapshot, newest_complete
-from pipelines.store.snapshots.unfinished import begin_capture, open_capture, resume_capture
+from pipelines.store.snapshots.unfinished import continue_capture, open_capture
 from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:
     from pipelines.store.iceberg.tables import Registration
     from pipelines.store.postgres.loading import LoadResult
+
+
+_Loaded = TypeVar("_Loaded")
 
 
 class Backup:
@@ -126,7 +128,12 @@ class Backup:
                 return capture, done
             asked = resource in self._asked.union(chosen.resources or ())
             alone = chosen.api == "v2" and resource in read.INDISPENSABLE
-            with self._fetching_files(capture, resource) as on_page:
+            fetches = resource == "publications" and self._fetches(tenant)
+            with (
+                FileFetcher(capture, self.data, partial(self._client, tenant), self._clock)
+                if fetches
+                else nullcontext() as fetcher
+            ):
                 facts = read.read_raw(
                     capture,
                     client,
@@ -135,7 +142,7 @@ class Backup:
                     asked=asked,
                     alone=alone,
                     before_page=partial(self._begin, capture),
-                    on_page=on_page,
+                    on_page=fetcher.on_page if fetcher is not None else None,
                     kinds=self._kinds,
                 )
             self._read_nested(capture, client, resource)
@@ -196,9 +203,9 @@ class Backup:
         if "publications" in self.resources(tenant):
             steps["report"] = partial(self.report, tenant)
         if self.settings.stages:
-            steps["postgres"] = partial(self.stage_into_postgres, tenant)
+            steps["postgres"] = partial(self._load, tenant, "in Postgres", self._stage_into_postgres)
         if self.settings.iceberg is not None:
-            steps["iceberg"] = partial(self.register_in_iceberg, tenant)
+            steps["iceberg"] = partial(self._load, tenant, "in the Iceberg tables", self._register_in_iceberg)
         return steps
 
     def report(self, tenant: str) -> Report:
@@ -213,27 +220,21 @@ class Backup:
             self.data, snapshots[-1], now=self._now(), record_url=self.settings.tenant(tenant).record_url
         )
 
-    def stage_into_postgres(self, tenant: str) -> list[LoadResult]:
-        """Load the new snapshots of `tenant` into the configured database. They stay valid if that fails."""
+    def _stage_into_postgres(self, tenant: str) -> list[LoadResult]:
         from pipelines.backup import database  # noqa: PLC0415  most have none
 
-        self._leases.acquire(tenant)
-        with self._after_publication(tenant, "in Postgres"):
-            return database.stage_new(database.open_database(self.settings), self.data, tenant)
+        return database.stage_new(database.open_database(self.settings), self.data, tenant)
 
-    def register_in_iceberg(self, tenant: str) -> list[Registration]:
-        """Register the new snapshots of `tenant` in the Iceberg tables. They stay valid if that fails."""
+    def _register_in_iceberg(self, tenant: str) -> list[Registration]:
         from pipelines.backup import iceberg  # noqa: PLC0415  most have none
 
-        self._leases.acquire(tenant)
-        with self._after_publication(tenant, "in the Iceberg tables"):
-            return iceberg.register_new(iceberg.open_tables(self.settings, self.data), self.data, tenant)
+        return iceberg.register_new(iceberg.open_tables(self.settings, self.data), self.data, tenant)
 
-    @contextmanager
-    def _after_publication(self, tenant: str, where: str) -> Iterator[None]:
-        """Says in errors that the snapshot is published all the same."""
+    def _load(self, tenant: str, where: str, load: Callable[[str], _Loaded]) -> _Loaded:
+        """Load the new snapshots of `tenant` somewhere else. Says in errors that they are published all the same."""
+        self._leases.acquire(tenant)
         try:
-            yield
+            return load(tenant)
         except BookferryError as error:
             newest = newest_complete(self.data.snapshots(tenant))
             name = newest.name if newest else tenant
@@ -279,18 +280,6 @@ class Backup:
     def _fetches(self, tenant: str) -> bool:
         return self._with_files and self.settings.tenant(tenant).files
 
-    @contextmanager
-    def _fetching_files(
-        self, capture: Capture, resource: str
-    ) -> Iterator[Callable[[Sequence[msgspec.Raw], str], None]]:
-        """Yields the function that takes the pages of a listing and fetches their files before the addresses expire."""
-        tenant = capture.facts.tenant
-        if resource != "publications" or not self._fetches(tenant):
-            yield lambda _records, _page: None
-            return
-        with files.fetch_while_listing(capture, self.data, partial(self._client, tenant), self._clock) as on_page:
-            yield on_page
-
     def learn(self, tenant: str, run: str) -> None:
         """Ask the service for its own description.
 
@@ -311,10 +300,9 @@ class Backup:
         """Returns the capture of `run`, else the unfinished one of an earlier run, else a new one."""
         with suppress(StorageError):  # none of this run yet, or a damaged one, which is begun anew
             return open_capture(self.data, tenant, run)
-        chosen, now = self.settings.tenant(tenant), self._now()
+        chosen = self.settings.tenant(tenant)
         library = {"base_url": chosen.base_url, "api": chosen.api}
-        resumed = resume_capture(self.data, tenant, run, resources, **library, now=now)
-        return resumed or begin_capture(self.data, tenant, run, resources, **library, now=now)
+        return continue_capture(self.data, tenant, run, resources, **library, now=self._now())
 
 
 def nightly_resources(tenant: TenantSettings) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ def read_raw(
     asked: bool = False,
     alone: bool = False,
     before_page: Callable[[], None] = lambda: None,
-    on_page: Callable[[Sequence[msgspec.Raw], str], None] = lambda _records, _page: None,
+    on_page: Callable[[Sequence[msgspec.Raw], str], None] | None = None,
     kinds: Kinds = STANDARD_KINDS,
 ) -> ResourceFacts | Unreadable:
     """List `resource` into raw/<resource>.parquet, with each record as received, and prove what was read (I4).
@@ -299,10 +299,11 @@ def _watched(
     resource: str,
     client: LibraryClient,
     on_progress: Callable[[Progress], None],
-    on_page: Callable[[Sequence[msgspec.Raw], str], None],
+    on_page: Callable[[Sequence[msgspec.Raw], str], None] | None,
 ) -> Iterator[Page]:
     for page in listing.pages():
-        on_page(page.records, page.url)
+        if on_page is not None:
+            on_page(page.records, page.url)
         yield page
         facts = listing.facts
         pages = max(0, (facts.last_total or 0) - facts.records) / PER_PAGE

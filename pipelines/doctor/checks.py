@@ -13,9 +13,8 @@ import stat
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -37,6 +36,7 @@ from pipelines.file_access import wrong_entries
 from pipelines.humanize import counted, duration, size
 from pipelines.inventory import DAYS_OF_WARNING, LAST_DAY_OF_V2, NOT_LISTED, RESOURCES, default_resources
 from pipelines.scopes import abilities
+from pipelines.service.end_of_v2 import end_of_v2_explained
 from pipelines.service.redaction import outside_text
 from pipelines.service.sign_in.sign_in_state import sign_in_state
 from pipelines.service.sign_in.stored_sign_in import local_time
@@ -371,7 +371,7 @@ def rate(look: Look) -> CheckResult:
     return ok(f"{limit} requests in any 60 seconds{usage}")
 
 
-@check("service", needs=TO_ASK, requests=2)
+@check("service", needs=TO_ASK, requests=8)
 def service(look: Look) -> CheckResult:
     """The library answers the list with which every backup begins, whether it accepts the sign-in or not."""
     try:
@@ -381,19 +381,15 @@ def service(look: Look) -> CheckResult:
     if page.status in REFUSALS:
         return ok("answers")
     if page.error is not None:
-        is_nowhere = page.status == HTTPStatus.NOT_FOUND and not look.v2_has_ended
-        return replace(failed(page.error), todo=WRONG_ADDRESS if is_nowhere else "")
+        with end_of_v2_explained(look.client, look.tenant):
+            raise page.error
     if page.records is None:
         return problem(
             f"GET {outside_text(page.address)} returned 200, but no list of records.",
-            WRONG_ADDRESS,
+            "Is base_url the library's address? Add /api to it and open it in a browser: the library's documentation should appear.",
         )
-    return ok(f"answers, in {(page.answered_at - page.asked_at) / timedelta(milliseconds=1):,.0f} ms")
-
-
-WRONG_ADDRESS = (
-    "Is base_url the library's address, without /api? With /api behind it, a browser shows the library's documentation."
-)
+    path = urlsplit(page.address).path
+    return ok(f"GET {path} is answered, in {(page.answered_at - page.asked_at) / timedelta(milliseconds=1):,.0f} ms")
 
 
 @check("sign-in", needs=("service",))
@@ -404,14 +400,11 @@ def sign_in(look: Look) -> CheckResult:
     return ok(f"accepted; `bookferry whoami {look.tenant}` says as whom" if V3(look) else "accepted")
 
 
-@check("end of v2", when=V2, needs=TO_ASK, requests=2)
+@check("end of v2", when=V2)
 def end_of_v2(look: Look) -> CheckResult:
     """Version 2 is not shut down soon (service.md#shutdown)."""
     days_left = (LAST_DAY_OF_V2 - look.around.clock.now().date()).days
     todo = 'Move to v3: set api = "v3" for this tenant (or for another entry with the same base_url), then run `bookferry login`.'
-    if look.v2_has_ended:
-        ended = "v2 of this library has ended: it answers no list of publications any more"
-        return problem(ended, todo, exit_status=ExitStatus.USAGE)
     if days_left < 0:
         return warning(f"v2 was due to be shut down {-days_left} days ago, and may stop at any moment", todo)
     message = f"v2 is shut down at the end of 2026: {counted(days_left, 'day')} left"
@@ -479,27 +472,10 @@ WRONG_SECONDS = 60
 # How it lists: what stops a backup, or makes it partial
 
 
-@check("backup list", needs=SIGNED_IN, requests=1)
-def backup_list(look: Look) -> CheckResult:
-    """The list of all publications, with which a backup begins, has as many as the plain list (service.md#lists)."""
-    if look.backup_list is None:
-        todo = "A backup begins there, and fails after a minute of retries. Run this again. If nothing changes, ask the operators."
-        return warning("/publications/all did not answer", todo)
-    if look.backup_list.records is None:
-        return ok(f"begins with /publications: /publications/all is not offered ({look.backup_list.status})")
-    total, plain = total_of(look.backup_list), total_of(look.first)
-    if total is not None and plain is not None and total < plain:
-        return warning(
-            f"/publications/all has {counted(total, 'record')} and /publications {plain:,}",
-            "Backups read /publications/all. Ask the library's operators which ones are missing there.",
-        )
-    return ok("begins with /publications/all")
-
-
 @check("page links", needs=SIGNED_IN, requests=1)
 def page_links(look: Look) -> CheckResult:
     """Link leads from the first page to the next records, on the library's own origin; without Link, pages are counted."""
-    page, following = look.walked, look.second
+    page, following = look.page, look.second
     ask = "Backups stop there. Write to the library's operators."
     if page.header("link") and page.paging is None:
         return problem("the address in Link is invalid", ask)
@@ -523,7 +499,7 @@ def page_links(look: Look) -> CheckResult:
 @check("page total", needs=SIGNED_IN)
 def page_total(look: Look) -> CheckResult:
     """Every page gives the number of records of the whole list (X-Total), and always the same."""
-    page, total = look.walked, total_of(look.walked)
+    page, total = look.page, total_of(look.page)
     if total is None:
         return note("no X-Total is sent: only the end of the list shows that a backup has all records")
     wrong = ""
@@ -539,7 +515,7 @@ def page_total(look: Look) -> CheckResult:
 @check("file addresses", needs=SIGNED_IN)
 def file_addresses(look: Look) -> CheckResult:
     """Files come with an address to fetch them from (service.md#assets)."""
-    lists = [record.get("assets") for record in look.records]
+    lists = [record.get("assets") for record in look.page.records or []]
     assets = [asset for entries in lists if isinstance(entries, list) for asset in entries if isinstance(asset, dict)]
     if not assets:
         return not_checked("no record of the first page has a file")

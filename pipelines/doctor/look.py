@@ -19,9 +19,8 @@ from typing import Any, Self
 from pipelines.doctor.backup_age import NewestSnapshots, newest_snapshots
 from pipelines.errors import BookferryError
 from pipelines.inventory import LIST_PATHS
-from pipelines.service.client import Waiting, open_client
+from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
-from pipelines.service.end_of_v2 import OTHER_PATHS, v2_has_ended
 from pipelines.service.http.budget import Budget
 from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.service.self_description import ask_description
@@ -93,12 +92,17 @@ class Look:
     @property
     def requests(self) -> int:
         """Requests that this look has sent."""
-        return self._probe.requests if "_probe" in self.__dict__ else 0
+        return self.client.requests if "client" in self.__dict__ else 0
+
+    @cached_property
+    def client(self) -> LibraryClient:
+        """The client of the library."""
+        client = open_client(self.settings, self.tenant, state=self.data.state, on_wait=self._on_wait)
+        return self._opened.enter_context(client)
 
     @cached_property
     def _probe(self) -> Probe:
-        client = open_client(self.settings, self.tenant, state=self.data.state, on_wait=self._on_wait)
-        return Probe(self._opened.enter_context(client), self.around.clock, MAX_REQUESTS)
+        return Probe(self.client, self.around.clock, MAX_REQUESTS)
 
     def ask(self, path: str, *, signed_in: bool = True, **params: Any) -> ProbeResponse | None:
         """The response to a GET below the tenant's version, or of a whole address; `None` if there is none, and `trouble` says why.
@@ -132,19 +136,15 @@ class Look:
 
     @property
     def first(self) -> ProbeResponse | None:
-        """The first page of publications."""
-        return self.ask("publications", page=1, per_page=PER_PAGE)
-
-    @property
-    def walked(self) -> ProbeResponse:
         """The first page of the list that a backup walks: that of all publications where there is one."""
-        every = self.backup_list
-        return every if every is not None and every.records is not None else self.page
+        every = self.ask("publications/all", page=1, per_page=PER_PAGE)
+        is_missing = every is not None and every.records is None
+        return self.ask("publications", page=1, per_page=PER_PAGE) if is_missing else every
 
     @property
     def second(self) -> ProbeResponse | None:
         """The page that it leads to."""
-        return self.ask(self.walked.next_page) if self.walked.next_page else None
+        return self.ask(self.page.next_page) if self.page.next_page else None
 
     @property
     def page(self) -> ProbeResponse:
@@ -152,32 +152,6 @@ class Look:
         if self.first is None:
             raise self.trouble or BookferryError("No request was sent to the library.")
         return self.first
-
-    @property
-    def backup_list(self) -> ProbeResponse | None:
-        """The first page of the list with which a backup begins."""
-        return self.ask("publications/all", page=1, per_page=PER_PAGE)
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """The publications of the first page."""
-        return (self.first.records if self.first is not None else None) or []
-
-    @property
-    def other_version(self) -> ProbeResponse | None:
-        """The list of publications in the version that this tenant does not use, without a sign-in."""
-        other = {"v2": "v3", "v3": "v2"}[self.api]
-        return self.ask(f"{self.chosen.base_url}/api/{other}/publications", signed_in=False, per_page=1)
-
-    @property
-    def v2_has_ended(self) -> bool:
-        """Whether this is a tenant of version 2, and that has ended."""
-        if self.api != "v2" or self.first is None or self.first.records is not None or self.first.status in REFUSALS:
-            return False
-        paths = OTHER_PATHS if self.first.status == HTTPStatus.NOT_FOUND else ()
-        answers = (self.other_version, *(self.ask(path, per_page=1) for path in paths))
-        v3, *others = (answer.response if answer is not None else None for answer in answers)
-        return v2_has_ended(self.first.response, others, v3, self.around.clock.now().date())
 
     @cached_property
     def description(self) -> Description:

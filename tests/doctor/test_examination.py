@@ -110,8 +110,9 @@ def test_v2_is_over(patient: Patient, status: int) -> None:
     patient.sandbox.fault("status", path="/api/v2/", status=status, times=10)
     examined = patient.amid(clock=ShiftedClock.at(datetime(2027, 1, 10, tzinfo=UTC))).examine()
     found = {finding.name: finding for finding in examined.findings}
-    assert found["end of v2"].status is CheckStatus.PROBLEM
-    assert 'api = "v3"' in found["end of v2"].todo
+    assert found["service"].status is CheckStatus.PROBLEM
+    assert "has ended" in found["service"].message
+    assert 'api = "v3"' in found["service"].message
     assert worst(examined.findings) is ExitStatus.USAGE
 
 
@@ -225,7 +226,7 @@ def sign_in_of(patient: Patient) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("variations", "name", "status", "said"),
     [
-        ({"all_endpoint": "missing"}, "backup list", CheckStatus.OK, "/publications"),
+        ({"all_endpoint": "missing"}, "service", CheckStatus.OK, "/publications is answered"),
         ({"link": "relative"}, "page links", CheckStatus.OK, "leads to the next"),
         ({"link": "none"}, "page links", CheckStatus.OK, "count pages"),
         ({"link": "foreign"}, "page links", CheckStatus.PROBLEM, "elsewhere.example"),
@@ -252,13 +253,13 @@ def test_pages_that_stop_a_backup_are_a_problem(
     ("fault", "details"), [("garble", {}), ("cut", {}), ("status", {"status": 503}), ("reset", {})]
 )
 def test_a_question_that_fails_costs_one_finding(patient: Patient, fault: str, details: dict[str, Any]) -> None:
-    """Trouble at one address is not trouble with the service."""
-    patient.sandbox.fault(fault, path="/publications/all", times=2, **details)
-    examined = patient.examine()
-    found = {finding.name: finding for finding in examined.findings}
-    assert found["backup list"].status is CheckStatus.WARNING
+    """Trouble with one list is not trouble with the service; with that where each backup begins, it is."""
+    patient.sandbox.fault(fault, path="/tasks", times=2, **details)
+    found = {finding.name: finding for finding in patient.examine().findings}
     assert found["page links"].status is CheckStatus.OK
-    assert worst(examined.findings) is ExitStatus.COMPLETE
+    assert [name for name, finding in found.items() if finding.status is CheckStatus.PROBLEM] == []
+    patient.sandbox.fault(fault, path="/publications/all", times=2, **details)
+    assert patient.find("service").status is CheckStatus.PROBLEM
 
 
 def test_who_is_told_to_wait_asks_no_more(patient: Patient) -> None:

@@ -36,7 +36,7 @@ from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_t
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-from pipelines.store.snapshots.unfinished import begin_capture, resume_capture
+from pipelines.store.snapshots.unfinished import continue_capture
 
 
 @dataclass(frozen=True)
@@ -148,11 +148,9 @@ class TargetReader:
 
     def _capture(self, target: str, run: str, resource: str) -> Capture:
         """The interrupted capture of an earlier run, or a new one."""
-        tenant, now = self._settings.tenant(target), self._clock.now()
+        tenant, name, resources = self._settings.tenant(target), f"{run}-{resource}", (resource, f"to {run}")
         library = {"base_url": tenant.base_url, "api": tenant.api}
-        name, resources = f"{run}-{resource}", (resource, f"to {run}")
-        resumed = resume_capture(self._data, target, name, resources, **library, now=now)
-        return resumed or begin_capture(self._data, target, name, resources, **library, now=now)
+        return continue_capture(self._data, target, name, resources, **library, now=self._clock.now())
 
 
 def _whole(capture: Capture, result: ResourceFacts | Unreadable) -> ResourceFacts:

@@ -78,6 +78,14 @@ def resume_capture(
     return open_capture(data, tenant, run)
 
 
+def continue_capture(
+    data: DataFolder, tenant: str, run: str, resources: Collection[str], *, base_url: str, api: str, now: datetime
+) -> Capture:
+    """The unfinished capture of an interrupted run, else a new one."""
+    resumed = resume_capture(data, tenant, run, resources, base_url=base_url, api=api, now=now)
+    return resumed or begin_capture(data, tenant, run, resources, base_url=base_url, api=api, now=now)
+
+
 def _fetch_copies(data: DataFolder, tenant: str) -> None:
     """Make the local captures those of the copies: another machine may have begun, continued, published or given up one.
 
