@@ -64,14 +64,6 @@ class ProbeResponse:
         return None
 
     @cached_property
-    def json(self) -> Any:
-        """The body as JSON; `None` if it is not JSON."""
-        try:
-            return msgspec.json.decode(self.content)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return None
-
-    @cached_property
     def records(self) -> list[dict[str, Any]] | None:
         """The records of the page that are objects; `None` if this is no page of records."""
         if self.error is not None:

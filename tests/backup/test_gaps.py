@@ -199,7 +199,7 @@ CASES: dict[str, Sequence[Case]] = {
 def test_everything_else_is_read_and_each_gap_is_named(
     tmp_path: Path, library: Library, lost: set[int], requests: int
 ) -> None:
-    """By its places and its neighbours; after the tries of its page, a dozen parts, one of them once more, and what is beside it."""
+    """By its places and its neighbours; after the tries of its page, a dozen parts, some of them once more, and what is beside it."""
     with backed_up(tmp_path, library) as (runner, server):
         snapshot = runner.back_up()
         assert len(server.received) <= requests

@@ -89,14 +89,15 @@ class Uploads:
         content: dict[str, Any] = {"size": size, "sha256": sha256, "filename": filename, "content_type": content_type}
 
         def try_once() -> str:
-            with open_file() as file:
-                form = self._presigned(presign, filename, content_type)
-                elsewhere = self._send(form, form.url, PresignedForm(form.fields, file, **content))
-            if elsewhere is not None:
+            form = self._presigned(presign, filename, content_type)
+            url = form.url
+            for _ in range(2):  # the storage may want the same form elsewhere
                 with open_file() as file:
-                    if self._send(form, elsewhere, PresignedForm(form.fields, file, **content)) is not None:
-                        raise _not_taken(f"POST {origin_text(form.url)} was redirected twice")
-            return form.file_id
+                    elsewhere = self._send(form, url, PresignedForm(form.fields, file, **content))
+                if elsewhere is None:
+                    return form.file_id
+                url = elsewhere
+            raise _not_taken(f"POST {origin_text(form.url)} was redirected twice")
 
         try:
             file_id = file_retries(self._clock)(try_once)

@@ -135,14 +135,10 @@ class PageRequests:
                 failed = {
                     place: refusal for place, refusal in failed.items() if place < highest or not is_missing(refusal)
                 }
-        if parts:
-            may_pass = [place for place, refusal in failed.items() if isinstance(refusal, TemporaryError)]
-            self._divided(url, may_pass, step, step, parts)
-            failed = {place: refusal for place, refusal in failed.items() if place not in parts}
-        elif self._total is None and not goes_on:
-            self._gaps = MOST_GAPS  # where the list ends is unknown
-            raise error
-        else:
+        if not parts:
+            if self._total is None and not goes_on:
+                self._gaps = MOST_GAPS  # where the list ends is unknown
+                raise error
             failed, step = {begin: error}, self._largest
         gaps = self._named(url, parts, failed, step)
         self._gaps += len({(place - 1) // GAP_SIZE for gap in gaps for place in range(gap.place, gap.last + 1)})
@@ -154,7 +150,7 @@ class PageRequests:
         Where the service has pages of one size, the first records are its first pages.
         """
         begin = self.place_of(url)
-        for place in (1, 2, 3) if begin == 1 else (1, begin - 1):
+        for place in (2, 1, 3) if begin == 1 else (1, begin - 1):
             if (page := self._try(part_at(url, place, 1))) is not None:
                 return len(page.records) == 1
         if self._newest is None or self._try(self._newest.paging.url) is None:

@@ -133,15 +133,9 @@ class AuthorizationServer:
         before_sending: Callable[[], None] = lambda: None,
     ) -> Grant:
         fields, headers = _authenticated(client, form)
-        departures = [self._clock.now().timestamp()]
-
-        def leaving() -> None:
-            before_sending()
-            departures.append(self._clock.now().timestamp())  # any wait for the budget is over
-
-        response = self._send(self._request("token", data=fields, headers=headers), leaving)
+        response = self._send(self._request("token", data=fields, headers=headers), before_sending)
         if response.is_success:
-            return read_grant(read_object(response), departures[-1], before)
+            return read_grant(read_object(response), self._clock.now().timestamp(), before)
         raise token_refused(response)
 
     def _request(self, path: str, *, headers: Mapping[str, str] | None = None, **body: Any) -> httpx.Request:

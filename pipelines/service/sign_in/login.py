@@ -12,7 +12,7 @@ from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.sign_in.authorization_code import Challenge, authorization_code
 from pipelines.service.sign_in.authorization_server import AuthorizationServer
-from pipelines.service.sign_in.loopback_redirect import free_addresses, is_free
+from pipelines.service.sign_in.loopback_redirect import is_free, redirect_addresses
 from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostResponseError
 from pipelines.service.sign_in.stored_sign_in import Grant, Registration, StoredSignIn
 from pipelines.service.sign_in.token_refresh import current_client, issued_client_refused
@@ -24,9 +24,6 @@ from pipelines.state.store import State
 
 DEFAULT_REDIRECT_URI = "http://127.0.0.1:8421/callback"
 """The redirect URI that an administrator registers for an issued client, unless `redirect_uri` names another."""
-
-REDIRECT_ADDRESSES = 3
-"""Redirect addresses of a registration: each has a port (service.md#clients), and a port may be taken at the next sign-in."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,7 @@ class Login:
             return old
         leased.write(old)  # on a full disk, a registration that cannot be stored would waste one of the day's few
         try:
-            registration = self._server.register(free_addresses(REDIRECT_ADDRESSES), SCOPES, auth)
+            registration = self._server.register(redirect_addresses(), SCOPES, auth)
         except LostResponseError as error:
             raise LostResponseError(
                 f"{error} Nobody was signed in. Run `bookferry login {self._tenant}` again."

@@ -9,7 +9,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
@@ -112,16 +112,9 @@ class RedirectListener:
         self.close()
 
 
-def free_addresses(count: int, choose: Callable[[], int] = lambda: random.choice(PORTS)) -> list[str]:  # noqa: S311  no secret
-    """Returns redirect addresses whose ports are free now, for a registration: if one is taken at a later sign-in, another will do."""
-    addresses: list[str] = []
-    for _ in range(1000):
-        address = f"http://127.0.0.1:{choose()}{PATH}"
-        if address not in addresses and is_free(address):
-            addresses.append(address)
-        if len(addresses) == count:
-            break
-    return addresses
+def redirect_addresses() -> list[str]:
+    """Returns redirect addresses for a registration: each has a port (service.md#clients), and one may be taken at a later sign-in."""
+    return [f"http://127.0.0.1:{port}{PATH}" for port in random.sample(PORTS, 3)]
 
 
 def is_free(redirect_uri: str) -> bool:

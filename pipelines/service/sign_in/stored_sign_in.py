@@ -36,7 +36,7 @@ class Grant:
     lifetime: float
     """Seconds that the access token lives from `obtained` on."""
     obtained: float
-    """When the tokens were requested, in seconds since 1970; they are a little younger."""
+    """When the tokens arrived, in seconds since 1970; they are a little older."""
     signed_in_at: float
     """When the person signed in, in seconds since 1970."""
     refreshes: int = 0

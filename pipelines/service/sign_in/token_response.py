@@ -63,8 +63,8 @@ _METHODS = ("none", "client_secret_basic", "client_secret_post")
 """How a client authenticates (service.md#clients)."""
 
 
-def read_grant(answer: Mapping[str, Any], asked: float, before: Grant) -> Grant:
-    """Returns a grant with the tokens of a response; `asked` is the time of the request.
+def read_grant(answer: Mapping[str, Any], obtained: float, before: Grant) -> Grant:
+    """Returns a grant with the tokens of a response; `obtained` is the time of the response.
 
     A server may keep the old refresh token, and may leave out the scopes: then they are as `before` (RFC 6749, 5.1 and 6).
     """
@@ -88,8 +88,8 @@ def read_grant(answer: Mapping[str, Any], asked: float, before: Grant) -> Grant:
         refresh_token=refresh if isinstance(refresh, str) and refresh else before.refresh_token,
         scopes=before.scopes if scopes is None else scopes,
         lifetime=_seconds(answer.get("expires_in")) or DEFAULT_LIFETIME,
-        obtained=asked,
-        ends_at=None if refresh_lifetime is None else asked + refresh_lifetime,
+        obtained=obtained,
+        ends_at=None if refresh_lifetime is None else obtained + refresh_lifetime,
     )
 
 

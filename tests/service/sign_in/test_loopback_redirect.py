@@ -13,9 +13,9 @@ from pipelines.service.sign_in.loopback_redirect import (
     HEADERS,
     AuthorizationResponse,
     RedirectListener,
-    free_addresses,
     is_free,
     next_response,
+    redirect_addresses,
 )
 from tests.service.sign_in.home import SECONDS
 
@@ -23,7 +23,7 @@ from tests.service.sign_in.home import SECONDS
 @pytest.fixture
 def address() -> str:
     """A redirect address whose port is free."""
-    return free_addresses(1)[0]
+    return next(filter(is_free, redirect_addresses()))
 
 
 @pytest.fixture
