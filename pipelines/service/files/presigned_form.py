@@ -36,8 +36,6 @@ STORED = frozenset({HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NO_CONTENT})
 CACHE = "cache/"
 """Prefix of every key in the storage; the file's id is the key without it (service.md#upload)."""
 
-_MAX_FIELDS = 100
-
 _MAX_TEXT = 64 * 1024
 
 _HARMLESS_FIELDS = frozenset({"key", "content-type", "content-disposition", "bucket", "acl", "success_action_status"})
@@ -57,10 +55,11 @@ class PresignResponse:
         url, fields = answer.get("url"), answer.get("fields")
         if not isinstance(url, str) or not isinstance(fields, dict):
             raise ProtocolError(f"GET {asked} answered without `url` and `fields`, to which a file could be sent.")
-        if not all(isinstance(value, str) for value in fields.values()) or "file" in fields:
-            raise ProtocolError(f"GET {asked} answered with fields that are no texts, or with a field named `file`.")
-        if len(fields) > _MAX_FIELDS or sum(len(name) + len(value) for name, value in fields.items()) > _MAX_TEXT:
-            raise ProtocolError(f"GET {asked} answered with more fields than any form has.")
+        is_form = all(isinstance(value, str) for value in fields.values()) and "file" not in fields
+        if not is_form or sum(len(name) + len(value) for name, value in fields.items()) > _MAX_TEXT:
+            raise ProtocolError(
+                f"GET {asked} answered with fields of no form: other than texts, one named `file`, or too long."
+            )
         key = fields.get("key", "")
         if not key.startswith(CACHE) or key == CACHE:
             raise ProtocolError(

@@ -7,7 +7,7 @@ level below, in `data` or `_embedded`. An object with an `id` is a record and an
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -26,6 +26,8 @@ _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _NO_LISTING = "there is neither an array `records` in it nor one other array of objects"
 _NO_ENVELOPE = frozenset({"id", "error", "errors"})
 """Keys that an envelope of another name does not have."""
+
+_NO_RECORD = _NO_ENVELOPE | {"records"}
 
 _AROUND = frozenset({"data", "_embedded"})
 """Names of an object around the array, as HAL and others have it."""
@@ -76,38 +78,30 @@ def _split(body: bytes) -> list[msgspec.Raw]:
 
 
 def _split_envelope(body: bytes) -> list[msgspec.Raw]:
-    """Returns the records of an envelope: those of its array `records`, or of its only array, all of objects."""
+    """Returns the records of an envelope: those of its array `records`, or of its only array, all of objects.
+
+    Raises `ValueError` where that is not clear. Besides, an envelope may have what JSON:API has beside its records.
+    """
     members = _MEMBERS.decode(body)
-    if "records" in members and _begins(members["records"], b"["):
+    arrays, around = _named(members, b"["), _named(members, b"{") & _AROUND
+    if "records" in arrays:
         return _ARRAY.decode(members["records"])
-    arrays = [name for name, value in members.items() if _begins(value, b"[")]
-    objects = [name for name, value in members.items() if _begins(value, b"{")]
-    name = _envelope_of(members, arrays, objects)
-    if name in objects:
-        members = _MEMBERS.decode(members[name])
-        name = _only_array(members, [name for name in _INSIDE & members.keys() if _begins(members[name], b"[")])
-    records = _ARRAY.decode(members[name])
-    if all(_begins(record, b"{") for record in records):
-        return records
-    raise ValueError(_NO_LISTING)
-
-
-def _envelope_of(members: Collection[object], arrays: Sequence[str], objects: Sequence[str]) -> str:
-    """The member with the records, or the object in which they are. Raises `ValueError` where that is not clear."""
-    inner = [name for name in objects if name in _AROUND]
-    if not {"records", *arrays}.intersection(members) and len(inner) == 1 and _NO_ENVELOPE.isdisjoint(members):
-        return inner[0]
-    if "records" in members:
+    if not arrays and len(around) == 1 and _NO_RECORD.isdisjoint(members):
+        members = _MEMBERS.decode(members[around.pop()])
+        arrays = _named(members, b"[") & _INSIDE
+    elif "records" in members:
         raise ValueError(_NO_LISTING)
-    return _only_array(members, arrays)
-
-
-def _only_array(members: Collection[object], arrays: Sequence[str]) -> str:
-    """The only array of an envelope, besides what JSON:API has beside its records."""
-    names = [name for name in arrays if name not in _BESIDE]
-    if len(names) == 1 and _NO_ENVELOPE.isdisjoint(members):
-        return names[0]
+    arrays -= _BESIDE
+    if len(arrays) == 1 and _NO_ENVELOPE.isdisjoint(members):
+        records = _ARRAY.decode(members[arrays.pop()])
+        if all(_begins(record, b"{") for record in records):
+            return records
     raise ValueError(_NO_LISTING)
+
+
+def _named(members: Mapping[str, msgspec.Raw], sign: bytes) -> set[str]:
+    """The names of the members that are arrays, or objects."""
+    return {name for name, value in members.items() if _begins(value, sign)}
 
 
 def _begins(value: msgspec.Raw, sign: bytes) -> bool:

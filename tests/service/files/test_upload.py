@@ -241,9 +241,9 @@ def test_a_redirect_that_leads_nowhere_fails_its_file_alone(
     [
         ({"key": "uploads/cache/1"}, "does not begin with cache/"),
         ({"key": "cache/"}, "does not begin with cache/"),
-        ({"key": None}, "fields that are no texts"),
-        ({"file": "x"}, "a field named `file`"),
-        ({"x": "y" * 100_000}, "more fields than any form has"),
+        ({"key": None}, "fields of no form"),
+        ({"file": "x"}, "one named `file`"),
+        ({"x": "y" * 100_000}, "too long"),
     ],
 )
 def test_a_form_that_cannot_be_right_is_not_sent(
