@@ -57,9 +57,12 @@ def server_message(error: psycopg.Error, secret: str) -> str:
     """The server's message on one line. Its detail is left out, because it may have somebody's data."""
     text = error.diag.message_primary or re.sub(r"^.*?(?:ERROR|FATAL):\s+", "", str(error), count=1, flags=re.DOTALL)
     line = " ".join(re.split(r"\n(?:DETAIL|CONTEXT|HINT):|\n\tIs the server", text, maxsplit=1)[0].split()).rstrip(". ")
-    return "".join(
-        character if character.isprintable() else "?" for character in without(line, secret)[:MOST_CHARACTERS]
-    )
+    return printable(without(line, secret)[:MOST_CHARACTERS])
+
+
+def printable(text: str) -> str:
+    """A text of a server or its users with nothing that a terminal obeys."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def without(text: str, secret: str) -> str:

@@ -157,8 +157,9 @@ class IcebergTables:
         return catalog.load_table(identifier)
 
     def _has(self, catalog: Catalog, snapshot: Snapshot, name: str) -> bool:
-        identifier = self._identifier(name)
-        return catalog.table_exists(identifier) and _is_there(catalog.load_table(identifier), snapshot, name)
+        with suppress(NoSuchTableError):
+            return _is_there(catalog.load_table(self._identifier(name)), snapshot, name)
+        return False
 
     def _add(self, catalog: Catalog, snapshot: Snapshot, name: str) -> bool:
         """Add the file of a table unless its snapshot is there. Returns whether it was added."""

@@ -10,6 +10,7 @@ from typing import TypeVar
 import psycopg
 
 from pipelines.errors import TemporaryError
+from pipelines.state.postgres_errors import printable
 from pipelines.store.postgres.postgres_errors import UNTOUCHED
 from pipelines.store.postgres.server import Session
 
@@ -64,17 +65,9 @@ def _lock_holders(session: Session, schemas: Iterable[str]) -> list[str]:
     )
     return [
         ", ".join(
-            [
-                f"process {pid}",
-                f"user {user}",
-                *([name] if (name := _one_line(application)) else []),
-                *([state] if state else []),
-                *([f"since {since}"] if since else []),
-            ]
+            filter(
+                None, [f"process {pid}", f"user {user}", printable(application[:60]), state, since and f"since {since}"]
+            )
         )
         for pid, user, application, state, since in rows
     ]
-
-
-def _one_line(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)[:60]

@@ -42,7 +42,6 @@ class PageLog:
                 good += _HEADER.size + len(frame[0]) + len(frame[1])
                 yield frame if self._key is None else (self._key.unseal(frame[0]), self._key.unseal(frame[1]))
             file.truncate(good)
-            file.seek(good)
 
     def append(self, mark: bytes, body: bytes) -> None:
         """Append a frame. It survives the death of this process; after a crash of the machine it is complete, or is cut off."""
@@ -59,8 +58,7 @@ class PageLog:
     def _opened(self) -> BinaryIO:
         if self._file is None:
             self._path.parent.mkdir(exist_ok=True)
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-            self._file = os.fdopen(descriptor, "r+b")
+            self._file = self._path.open("a+b")
         return self._file
 
     def __enter__(self) -> Self:

@@ -173,16 +173,20 @@ class DataFolder:
         holds it: waiting would read the library twice in a row.
         """
         self.prepare()
+        with self._lock(tenant, LOOK_SECONDS), self.state.lease(tenant, self.objects.address):
+            yield
+
+    @contextmanager
+    def _lock(self, tenant: str, seconds: float) -> Iterator[None]:
         lock = FileLock(self.path / f".lease-{tenant}.lock", thread_local=False)
         try:
-            lock.acquire(timeout=LOOK_SECONDS, poll_interval=LOOK_SECONDS / 10)
+            lock.acquire(timeout=seconds, poll_interval=LOOK_SECONDS / 10)
         except Timeout:  # is an OSError too
             raise busy_error(tenant) from None
         except OSError as error:
             raise storage_error(error, self.path) from error
         try:
-            with self.state.lease(tenant, self.objects.address):
-                yield
+            yield
         finally:
             lock.release()
 
@@ -206,15 +210,11 @@ class DataFolder:
         return {name for name in tenants if self._is_locked(name)} | self.state.leased(tenants, self.objects.address)
 
     def _is_locked(self, tenant: str) -> bool:
-        lock = FileLock(self.path / f".lease-{tenant}.lock", thread_local=False)
         try:
-            lock.acquire(blocking=False)
-        except Timeout:  # is an OSError too
+            with self._lock(tenant, 0):
+                return False
+        except TenantBusyError:
             return True
-        except OSError as error:
-            raise storage_error(error, self.path) from error
-        lock.release()
-        return False
 
     @contextmanager
     def open_table(self, snapshot: Snapshot, name: str) -> Iterator[pq.ParquetFile]:
