@@ -118,7 +118,7 @@ class Records:
             stored = self.get(number)
             self._check(values)
             if EXTRA in values:
-                values = {**values, EXTRA: {**stored.get(EXTRA, {}), **values[EXTRA]}}
+                values = {**values, EXTRA: {**(stored.get(EXTRA) or {}), **values[EXTRA]}}
             self.store({**stored, **values})
             return {**stored, **values}
 

@@ -171,7 +171,8 @@ class PlanBuilder:
         """
         counted, assumed = self._request.source.manifest.residue.get(resource), self._assumed[resource]
         has_others = counted is None or "authors" in counted or bool(additional_names(counted, assumed))
-        return assumed.sends_unproved or (has_others and self._source[resource].rows > 0)
+        listing = self._source[resource]
+        return assumed.sends_unproved or ((has_others or bool(listing.lists)) and listing.rows > 0)
 
     def _payload(self, resource: str) -> PayloadSchema:
         """What the target's description says of a new record, as far as it was asked for."""

@@ -20,6 +20,7 @@ from pipelines.errors import (
     UnclearError,
     UnnamedRecordError,
 )
+from pipelines.records.shapes.field_names import resource_named, stem_of
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, decode_json, record_id
 from pipelines.service.http.envelope import created_record
@@ -100,7 +101,8 @@ def _shown(response: httpx.Response) -> str:
     """The beginning of a body for a message; not of one about a person."""
     if not response.content.strip():
         return "an empty body"
-    if response.request.url.path.rpartition("/")[2] in PERSONAL:
+    *above, last = response.request.url.path.split("/")
+    if not PERSONAL.isdisjoint({*above, last, resource_named(stem_of(last))}):
         return "a body about a person, which is not shown"
     return outside_text(response.text, 200)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from tests.backup.other_resources.signing import sign_in
 from tests.migration.chaos import Applies, KillingWay
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import back_up, make_pair, plan_rows, records_of, titles, token_of
+from tests.migration.test_additional_fields import DOCUMENTED
 from tests.sandbox.process import SandboxProcess
 
 NAMES: dict[str, Any] = {"name": {"from": "name", "required": True}, "description": {"from": "description"}}
@@ -252,6 +254,11 @@ LISTS: dict[str, Any] = {
     },
 }
 LIST_NAMES = ("collections/members", "tasks/assignees", "tasks/remarks")
+LIST_OF = {
+    "collections/{}/members": ("publication_id", "publications"),
+    "tasks/{}/assignees": ("user_id", "users"),
+    "tasks/{}/remarks": ("id", "collections"),
+}
 
 
 @pytest.mark.parametrize("pair", ["target"], indirect=True)
@@ -290,28 +297,81 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(pair: Library
         applied = migration.apply(plan)
         proof = migration.verify(plan)
     assert (applied.failed, applied.complete, proof.as_planned, proof.equal) == (0, True, True, True)
-    for path, field in (
-        ("collections/{}/members", "name"),
-        ("tasks/{}/assignees", "title"),
-        ("tasks/{}/remarks", "title"),
-    ):
-        lists = [_names_in(library, path, field) for library in (source, pair)]
-        assert any(lists[0].values())
-        assert lists[0].items() <= lists[1].items()
+    assert_same_lists(source, pair, LIST_OF)
     assert pair.plan(back_up(pair, "second"), resources=resources).facts.empty
 
 
-def _names_in(pair: LibraryPair, path: str, field: str) -> dict[str, list[str]]:
-    """Record by its name → the names of what its list has."""
-    resource, _, _below = path.partition("/")
-    titles = {number: book["title"] for number, book in records_of(pair, "publications").items()}
-    return {
-        record[field]: [
-            entry["name"] if "name" in entry else titles[entry["publication_id"]]
-            for entry in pair.call("GET", path.format(number))["records"]
-        ]
-        for number, record in records_of(pair, resource).items()
+MORE_LISTS: dict[str, Any] = {
+    "publications": {"fields": DOCUMENTED, "lists": {"tasks": {"of": "tasks", "key": "task_id"}}},
+    "users": {
+        "fields": {name: {"from": name} for name in ("email", "name", "roles")},
+        "lists": {"collections": {"of": "collections", "key": "collection_id"}},
+    },
+    "authorities": {
+        "fields": {name: {"from": name} for name in ("name", "kind", "variants")},
+        "lists": {"publications": {"of": "publications", "key": "publication_id", "entries": "links"}},
+    },
+    "hard_copies": {
+        "fields": {
+            name: {"from": name} for name in ("publication_id", "location_id", "barcode", "call_number", "status")
+        },
+        "lists": {"borrowers": {"of": "users", "key": "user_id", "entries": "links"}},
+    },
+}
+
+
+@pytest.mark.long
+def test_lists_of_persons_and_of_publications_are_moved_too(pair: LibraryPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With persons encrypted; where a list leads to what is written later, it is filled when that is there."""
+    for tenant in ("library", pair.target):
+        pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": {"resources": MORE_LISTS}})
+    names = ("publications/tasks", "users/collections", "authorities/publications", "hard_copies/borrowers")
+    read_nested(pair, "old", "new", names=names)
+    monkeypatch.setenv("TEST_PERSONAL_KEY", b64encode(bytes(range(32))).decode())
+    pair.config.write_text('personal_key_env = "TEST_PERSONAL_KEY"\n' + pair.config.read_text())
+    source = replace(pair, target="library", token=token_of(pair, "library"))
+    lists = {
+        "publications/{}/tasks": ("task_id", "tasks"),
+        "users/{}/collections": ("collection_id", "collections"),
+        "authorities/{}/publications": ("publication_id", "publications"),
+        "hard_copies/{}/borrowers": ("user_id", "users"),
     }
+    for path, (key, of) in lists.items():
+        owner = max(records_of(source, path.partition("/")[0]))
+        for number in sorted(records_of(source, of))[:2]:
+            source.call("POST", path.format(owner), {key: number})
+    snapshot = back_up(pair, "run")
+    assert snapshot.manifest.complete
+    encrypted = {name for name, table in snapshot.manifest.tables.items() if table.encrypted and "user" not in name}
+    assert encrypted == {"raw_hard_copy_borrowers", "hard_copy_borrowers"}
+    resources = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
+    plan = pair.plan(snapshot, resources=resources)
+    with pair.migration() as migration:
+        applied = migration.apply(plan)
+        proof = migration.verify(plan)
+    assert (applied.failed, applied.complete, proof.as_planned) == (0, True, True), applied.findings
+    assert_same_lists(source, pair, lists)
+    assert pair.plan(back_up(pair, "second"), resources=resources).facts.empty
+
+
+def assert_same_lists(source: LibraryPair, target: LibraryPair, lists: Mapping[str, tuple[str, str]]) -> None:
+    """The target has the entries of the source, by the names of the records. `lists`: path → key of a link, and resource of its records."""
+    for path, (key, of) in lists.items():
+        of_source, of_target = ([*_names_in(library, path, key, of)] for library in (source, target))
+        assert of_source, path
+        assert {*of_source} <= {*of_target}, path
+
+
+def _names_in(library: LibraryPair, path: str, key: str, of: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of a record, and that of an entry of its list."""
+    names = {number: name_of(record) for number, record in records_of(library, of).items()}
+    for number, record in records_of(library, path.partition("/")[0]).items():
+        for entry in library.call("GET", path.format(number))["records"]:
+            yield name_of(record), names[entry.get(key, entry["id"])]
+
+
+def name_of(record: dict[str, Any]) -> str:
+    return str(next(record[field] for field in ("barcode", "title", "name") if field in record))
 
 
 def test_members_that_the_target_takes_at_no_field_are_lacking(pair: LibraryPair) -> None:
