@@ -19,7 +19,7 @@ from pipelines.backup.read import BATCH_BYTES, ListReader, Progress, finish, goe
 from pipelines.errors import AccessDeniedError, BookferryError, ProtocolError, RefusedError, TemporaryError
 from pipelines.humanize import counted
 from pipelines.inventory import LIST_PATHS, nested_address, nested_resource, noun
-from pipelines.records.tables.registry import led_to
+from pipelines.records.tables.registry import id_at, leading_key
 from pipelines.records.values import decode_record, whole_number
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing.listing import Listing
@@ -105,7 +105,7 @@ def _pages_of(resource: str, owner: str, listing: Listing) -> Iterator[Page]:
 
     def number_of(record: msgspec.Raw) -> int | None:
         entry = decode_record(bytes(record))
-        return whole_number(led_to(resource, entry)) if entry.get("id") in (None, "") else None
+        return whole_number(id_at(leading_key(resource, entry), entry)) if entry.get("id") in (None, "") else None
 
     for page in listing.pages():
         ids = [

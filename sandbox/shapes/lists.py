@@ -23,21 +23,26 @@ _FIRST_LINK = 9000
 class RecordList:
     """One list: ``GET /tasks/{id}/assignees``, and a POST with an id under ``key``. ``of``: the resource of its records.
 
-    ``entries``: they are ``records``, with id and name; or ``links``, each with an id of its own, and that of its record under ``key``.
+    ``entries``: they are ``records``, with id and name; or each has an id of its own, and that of its record under ``key`` (``links``) or
+    in an object (``objects``).
     """
 
     name: str
     of: str = ""
     key: str = "id"
-    entries: str = one_of("records", "links")
+    entries: str = one_of("records", "links", "objects")
     added: bool = True
 
     def schemas(self, resource: Resource) -> dict[str, Schema]:
         """Returns the schemas of an entry, of a page and of the payload."""
         entry = f"{resource.name}_{self.name}"
-        shown = {"id": INTEGER, self.key: ID} if self.entries == "links" else {"id": INTEGER, "name": TEXT_OR_NULL}
+        members = {
+            "records": {"name": TEXT_OR_NULL},
+            "links": {self.key: ID},
+            "objects": {self.key.removesuffix("_id"): response_object({"id": ID})},
+        }
         return {
-            entry: response_object(shown),
+            entry: response_object({"id": INTEGER, **members[self.entries]}),
             f"{entry}List": page_of(entry),
             f"{entry}Create": payload_object({self.key: ID}, required=(self.key,)),
         }
@@ -52,6 +57,8 @@ class RecordList:
         def shown(call: Call, ids: list[int]) -> list[Document]:
             if self.entries == "links":
                 return [{"id": _FIRST_LINK + number, self.key: number} for number in ids]
+            if self.entries == "objects":
+                return [{"id": _FIRST_LINK + number, self.key.removesuffix("_id"): {"id": number}} for number in ids]
             names = self._names(call, ids)
             return [{"id": number, "name": names[number]} for number in ids]
 

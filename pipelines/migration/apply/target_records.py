@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
-from pipelines.inventory import LIST_PATHS, record_path
+from pipelines.inventory import LIST_PATHS, nested_resource, record_path
 from pipelines.migration.model.target_reading import TargetListing, numbered
+from pipelines.records.tables.registry import id_at, leading_key
 from pipelines.records.values import RecordId, decode_record, record_id
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing.listing import Listing
@@ -66,11 +67,15 @@ class TargetRecords:
             self._has_addresses[resource] = False
         return record
 
-    def entries(self, path: str, key: str) -> set[RecordId]:
-        """The ids in a list below a record as it is now: those in `key` of its entries, else their own."""
+    def entries(self, path: str) -> set[RecordId]:
+        """The ids to which the entries of a list below a record lead now."""
+        of_record, _, below = path.rpartition("/")
+        parent = next(name for name, address in LIST_PATHS.items() if address == of_record.rpartition("/")[0])
+        resource = nested_resource(f"{parent}/{below}")
         records = (record for page in Listing(self._client, [path]).pages() for record in page.records)
-        decoded = (decode_record(bytes(record)) for record in records)
-        numbers = (record_id(record.get(key, record.get("id"))) for record in decoded)
+        decoded = [decode_record(bytes(record)) for record in records]
+        key = leading_key(resource, {key for record in decoded for key in record})
+        numbers = (record_id(id_at(key, record)) for record in decoded)
         return {number for number in numbers if number is not None}
 
     def changed(self, resource: str, number: RecordId) -> None:

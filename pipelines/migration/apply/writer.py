@@ -148,7 +148,7 @@ class Writer:
         number = self._journal.intend(*record, WriteKind.LINK, target_id=target_id)
         for name, ids in posted.items():
             path, key = self.forms.addition(row, name, target_id)
-            present = set[RecordId]() if is_new else self.records.entries(path, key)
+            present = set[RecordId]() if is_new else self.records.entries(path)
             for record_id in ids:
                 if record_id in present:
                     continue
@@ -168,8 +168,8 @@ class Writer:
 
     def _settle_member(self, row: PlanRow, entry: JournalEntry) -> bool:
         name, _, member = entry.part.partition(" ")
-        path, key = self.forms.addition(row, name, entry.target_id or row.existing_target_id)
-        if is_there := as_id(member) in self.records.entries(path, key):
+        path, _key = self.forms.addition(row, name, entry.target_id or row.existing_target_id)
+        if is_there := as_id(member) in self.records.entries(path):
             self._journal.done(entry.number, target_id=entry.target_id or row.existing_target_id)
         return is_there
 

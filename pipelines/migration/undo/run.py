@@ -104,8 +104,8 @@ class UndoRun(Executor[UndoResult]):
         record = None if number is None else self._writer.records.current(item.row.resource, number)
         if record is None:
             return None
-        lists = {name: self._writer.forms.addition(item.row, name, record["id"]) for name in resource_type.posted}
-        record = {**record, **{name: sorted(self._writer.records.entries(*lists[name])) for name in lists}}
+        lists = {name: self._writer.forms.addition(item.row, name, record["id"])[0] for name in resource_type.posted}
+        record = {**record, **{name: sorted(self._writer.records.entries(path)) for name, path in lists.items()}}
         return TargetRecord.of(record, resource_type, all_files=not resource_type.has_files or shows_files(record))
 
     def _take_back(self, item: UndoItem, inverse: InverseRow) -> None:

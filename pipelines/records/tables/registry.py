@@ -127,10 +127,10 @@ def leading_key(resource: str, keys: Iterable[str]) -> str:
 _KEY = re.compile("[A-Za-z0-9_-]+")
 
 
-def led_to(resource: str, entry: Mapping[str, Any]) -> Any:
-    """The id of the record to which an entry of such a list leads."""
-    value = entry.get(leading_key(resource, entry))
-    return value.get("id") if isinstance(value, dict) else value
+def id_at(key: str, entry: Mapping[str, Any]) -> Any:
+    """The id of the record to which an entry of such a list leads by this key."""
+    value = entry.get(key)
+    return value.get("id") if isinstance(value, dict) else entry.get("id") if value is None else value
 
 
 def field_of_entries(resource: str, key: str) -> str:
