@@ -6,11 +6,11 @@ which publications a collection has must be somewhere, also where there is no de
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from pipelines.inventory import LIST_PATHS, noun, plural
 from pipelines.records.shapes.field_names import kind_beside, names_same, resource_named, stem_of
-from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
+from pipelines.records.shapes.observation import Kind, RecordShape
 from pipelines.shapes.model import Description, ResourceSchema
 
 MEMBERS = "/collections/:id/publications"
@@ -74,25 +74,19 @@ def _has_members(resource: str, name: str, shapes: Mapping[str, RecordShape]) ->
     shape, other = shapes.get(resource, RecordShape()), shapes.get(name)
     if not shape.records or (other is not None and not other.records):
         return True
-    if any(Kind.LIST in holder.kinds for field in _named(shape.fields, name) for holder in (field, *_data_of(field))):
-        return True
-    for members in (field.entries.members for field in shape.fields.values() if field.entries is not None):
-        if any(_named(members, name)):  # `items: [{publication_id: 7}]`
+    for path, field in shape.paths():
+        members = field.entries.members if field.entries is not None else {}
+        if Kind.LIST in field.kinds and _is_named(path, name):
+            return True
+        if any(_is_named((member,), name) for member in members):  # `items: [{publication_id: 7}]`
             return True
         if any(kind_beside(member, members, in_object=True) for member in members):  # `[{type: "publication", id: 7}]`
             return True
-    return other is not None and any(field.kinds for field in _named(other.fields, resource))
+    return other is not None and any(field.kinds and _is_named(path, resource) for path, field in other.paths())
 
 
-def _data_of(field: FieldShape) -> Iterator[FieldShape]:
-    """Yield what a member `data` has, as in JSON:API."""
-    if "data" in field.members:
-        yield field.members["data"]
-
-
-def _named(fields: Mapping[str, FieldShape], name: str) -> Iterator[FieldShape]:
-    """Yield the fields that are named after a resource or a list."""
-    for key, field in fields.items():
-        stem = stem_of(key)
-        if names_same(stem, name) or resource_named(stem) == name:
-            yield field
+def _is_named(path: Sequence[str], name: str) -> bool:
+    """Whether a field is named after a resource or a list; in JSON:API the one that has it as `data`."""
+    *above, last = path
+    stem = stem_of(above[-1] if last == "data" and above else last)
+    return names_same(stem, name) or resource_named(stem) == name

@@ -83,8 +83,12 @@ class References:
 
     def _values(self, row: PlanRow, references: Mapping[str, PlannedReference], problems: list[str]) -> dict[str, Any]:
         target_ids = {name: self._target_ids(row, name, reference, problems) for name, reference in references.items()}
-        resource_type = self._types[row.resource]
-        return {name: references[name].value(name, resource_type, ids) for name, ids in target_ids.items() if ids}
+        fields = self._types[row.resource].fields
+        return {
+            name: references[name].value(fields[name], ids)
+            for name, ids in target_ids.items()
+            if ids or not references[name].records
+        }
 
     def _target_ids(self, row: PlanRow, name: str, reference: PlannedReference, problems: list[str]) -> list[RecordId]:
         """The ids for one field; the first ones only, or none, where a record goes without the rest."""

@@ -25,6 +25,7 @@ from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType, Source
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.files import ASSET, COVER
+from pipelines.records.paths import members_apart, nested, objects_of
 from pipelines.records.tables.registry import leading_key
 from pipelines.records.values import RecordId
 from pipelines.settings.write_requests import RequestSettings
@@ -144,24 +145,29 @@ class RequestForms:
     def create(self, row: PlanRow, payload: Mapping[str, Any]) -> Request:
         """The request that creates the record of a row."""
         resource_type = self._types[row.resource]
-        content = self._sent(resource_type, payload)
+        content = nested(self._sent(resource_type, payload))
         path = resource_type.create or LIST_PATHS[row.resource]
         return Request("POST", path, _wrapped(resource_type.wrapped_in, content), content.keys())
 
     def change(self, row: PlanRow, target_id: RecordId, changes: Mapping[str, Any]) -> Request:
         """The request that changes fields of a record. A PUT replaces it, so that all other fields are sent again as they are now.
 
-        Raises `RefusedError` where it does and the target has no such record.
+        So are the other members of an object of which one is changed. Raises `RefusedError` where the target has no such record then.
         """
         resource_type = self._types[row.resource]
         content = self._sent(resource_type, changes)
         path = record_path(row.resource, target_id)
-        if resource_type.method == "PUT":
+        replaces, objects = resource_type.method == "PUT", objects_of(content)
+        if replaces or any(objects_of([name]) & objects for name in resource_type.fields if name not in changes):
             record = self._current(row.resource, target_id)
             if record is None:
                 text = f"{row.resource}/{target_id} was not changed: the target does not list it any more."
                 raise RefusedError(text, status=HTTPStatus.NOT_FOUND, code="RecordNotFound")
-            content = self._kept(resource_type, record, changes) | content
+            kept = self._kept(resource_type, record, changes)
+            content = {
+                name: value for name, value in kept.items() if replaces or objects_of([name]) & objects
+            } | content
+        content = nested(content)
         return Request(resource_type.method, path, _wrapped(resource_type.wrapped_in, content), content.keys())
 
     def action(self, row: PlanRow, field: str, target_id: RecordId) -> tuple[str, str]:
@@ -203,8 +209,10 @@ class RequestForms:
         writable = self._writable(resource_type.resource)
         unknown = {
             key: value
-            for key, value in record.items()
-            if key not in known_keys and not is_managed(key) and (writable is None or key in writable)
+            for key, value in members_apart(record, objects_of(known_keys)).items()
+            if key not in known_keys
+            and not is_managed(key.rpartition("/")[2])
+            and (writable is None or key.partition("/")[0] in writable)
         }
         return unknown | self._sent(
             resource_type, {name: value for name, value in values.items() if name not in changes}

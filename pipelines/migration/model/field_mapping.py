@@ -1,16 +1,18 @@
 """How one field of a resource is moved: assumed, learned, proposed in the mapping file, answered there and followed by a plan.
 
-The mapping file, `plan.json` and everything that reads, compares and sends a field have this one structure.
+The mapping file, `plan.json` and everything that reads, compares and sends a field have this one structure. Its name is a path where it is
+a member of an object: `holding/location_id`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from pipelines.records.additional_fields import sendable
+from pipelines.records.additional_fields import is_empty, sendable
+from pipelines.records.paths import nested, value_at
 from pipelines.records.values import RecordId, record_id, text_of
 
 OPEN = "?"
@@ -35,20 +37,15 @@ class FieldMapping(
     leads_to: str = ""
     """The resource of the records whose ids it has."""
     many: bool = False
-    """Whether it refers to several records."""
+    """Whether it has several entries."""
     sent_as: SentAs = "number"
     """The form of the ids."""
-    within: str = ""
-    """The member of an object that has it, as in `{"data": [{"type": "locations", "id": "7"}]}`."""
-    inside: tuple[str, ...] = ()
-    """The members from an object, or from those of a list, to its id: `("user", "id")`."""
     kind: str = ""
-    """Where the kind of the record stands beside its id: the member of that object, as in `{"type": "locations", "id": "7"}`, or another
-    field of the record, where the id is in no object: `{"subject_type": "Location", "subject_id": 7}`."""
+    """The field beside it with the kind of the record, as in `{"subject_type": "Location", "subject_id": 7}`; it is sent, too."""
     kinds: dict[str, str] = {}
     """Kind → the resource of the records whose ids it has, where they are of several."""
-    members: tuple[str, ...] = ()
-    """The other members of that object that are sent and compared."""
+    entries: dict[str, FieldMapping] = {}
+    """What is sent of the objects of a list, such as `{"publication_id": 7, "position": 1}`."""
     post: str = ""
     """How ids are added to a list below the record, such as `publications publication_id`: path, and key of the body."""
     any_order: bool = False
@@ -61,28 +58,34 @@ class FieldMapping(
     @property
     def is_open(self) -> bool:
         """Whether a question about it has no answer yet."""
-        return OPEN in (self.leads_to, self.fill, self.post, *self.values.values(), *self.kinds.values())
+        return self.asks_where or OPEN in (self.fill, self.post, *self.values.values()) or self._any_entry("is_open")
 
     @property
     def asks_where(self) -> bool:
         """Whether it is not answered yet to which records it refers."""
-        return OPEN in (self.leads_to, *self.kinds.values())
+        return OPEN in (self.leads_to, *self.kinds.values()) or self._any_entry("asks_where")
 
     @property
     def refers(self) -> bool:
         """Whether it has ids of other records."""
-        return bool(self.kinds) or self.leads_to not in ("", NOTHING)
+        return bool(self.kinds) or self.leads_to not in ("", NOTHING) or self._any_entry("refers")
+
+    def _any_entry(self, what: str) -> bool:
+        return any(getattr(entry, what) for entry in self.entries.values())
 
     @property
     def resources(self) -> tuple[str, ...]:
         """The resources of the records to which it refers."""
-        answers = self.kinds.values() if self.kinds else (self.leads_to,)
-        return tuple(answer for answer in answers if answer not in ("", NOTHING, LEFT_OUT))
+        answers = [self.leads_to, *self.kinds.values()]
+        answers += [resource for entry in self.entries.values() for resource in entry.resources]
+        return tuple(answer for answer in answers if answer not in ("", OPEN, NOTHING, LEFT_OUT))
 
-    @property
-    def path(self) -> tuple[str, ...]:
-        """`inside`; of an id whose kind is another field of the record, where it is once the two are one object."""
-        return self.inside or (("id",) if self.kind else ())
+    def parts(self, name: str) -> Iterator[tuple[str, FieldMapping]]:
+        """Yield its path and itself, and the same of everything in its entries. `name`: its own."""
+        yield name, self
+        for member, entry in self.entries.items():
+            keys = None if entry.keys is None else tuple(f"{name}/{key}" for key in entry.keys)
+            yield from msgspec.structs.replace(entry, keys=keys).parts(f"{name}/{member}")
 
     @property
     def as_text(self) -> bool:
@@ -93,92 +96,82 @@ class FieldMapping(
         """The keys of a record that may have it, the best first. `name`: its own."""
         return (name,) if self.keys is None else self.keys
 
-    def read(self, record: Mapping[str, Any], name: str) -> Any:
-        """Its value in a record; None where that has none. An id whose kind is another field of the record is one object with it."""
-        value = next((record[key] for key in self.keys_of(name) if key in record), None)
-        if self.within and isinstance(value, dict) and self.within in value:
-            return value[self.within]
-        if self.is_pair and record_id(value) is not None:
-            return {self.kind: record.get(self.kind), "id": value}
-        return value
-
-    def payload(self, name: str, value: Any) -> dict[str, Any]:
-        """The members of a request's body that set it."""
-        value = self.sent(value)
-        if self.is_pair:
-            value = value or {}
-            return {self.kind: value.get(self.kind), name: value.get("id")}
-        return {name: {self.within: value} if self.within else value}
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether the kind of its record is another field."""
-        return bool(self.kind) and not self.inside
-
     def keys_sent(self, name: str) -> set[str]:
         """The keys of a record whose values are sent with it."""
-        return {*self.keys_of(name), self.kind} if self.is_pair else {*self.keys_of(name)}
+        return {*self.keys_of(name), self.kind} if self.kind else {*self.keys_of(name)}
 
-    def id_of(self, entry: Any) -> RecordId | None:
-        """The id in a reference, or in an entry of a list of them."""
-        return record_id(self._holder(entry).get(self.path[-1])) if self.path else id_of(entry)
+    def read(self, record: Mapping[str, Any], name: str) -> Any:
+        """Its value in a record; None where that has none. An id with a kind beside it is one object with that."""
+        present = (value for key in self.keys_of(name) if (value := value_at(record, key, ...)) is not ...)
+        value = next(present, None)
+        if self.kind and record_id(value) is not None:
+            return {self.kind: value_at(record, self.kind), "id": value}
+        return value
 
-    def kind_of(self, entry: Any) -> str:
+    def kind_of(self, reference: Any) -> str:
         """The kind beside the id of a reference; empty if it has none."""
-        return text_of(self._holder(entry).get(self.kind)) or ""
+        return (text_of(reference.get(self.kind)) if isinstance(reference, dict) else None) or ""
 
-    def resource_of(self, entry: Any) -> str:
+    def resource_of(self, reference: Any) -> str:
         """The resource of the record to which a reference leads; empty for a kind that nobody named."""
-        return self.kinds.get(self.kind_of(entry), "") if self.kinds else self.leads_to
+        return self.kinds.get(self.kind_of(reference), "") if self.kinds else self.leads_to
 
-    def _holder(self, entry: Any) -> Mapping[str, Any]:
-        """The object that has the id."""
-        for member in self.path[:-1]:
-            entry = entry.get(member) if isinstance(entry, dict) else None
-        return entry if isinstance(entry, dict) else {}
+    def form_of(self, value: Any) -> Any:
+        """A value as it is compared: a reference is an id, or the object of kind and id. Raises `ValueError` for what cannot be sent."""
+        if self.entries:
+            entries = (entry for entry in several(value) if isinstance(entry, dict))
+            return [form for entry in entries if (form := self._entry_form(entry))]
+        if self.refers:
+            if self.many:
+                return [*dict.fromkeys(self._reference(entry) for entry in several(value) if entry is not None)]
+            return self._reference(value)
+        value = _texts(value) if self.any_order else sendable(value)
+        return self._translated(value) if self.values else value
 
-    def with_id(self, entry: Any, number: Any) -> Any:
-        """A reference, or an entry of a list of them, as it is sent and compared, with another id."""
-        if not self.path:
-            return {"id": number} if isinstance(entry, dict) and not isinstance(number, dict) else number
-        kind = self._holder(entry).get(self.kind) if self.kind else None
-        *above, last = self.path
-        reference = ({self.kind: kind} if isinstance(kind, str) else {}) | {last: number}
-        for member in reversed(above):
-            reference = {member: reference}
-        return {name: sendable(entry[name]) for name in self.members if entry.get(name) is not None} | reference
+    def _entry_form(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        read = {name: member.read(entry, name) for name, member in self.entries.items()}
+        return {name: self.entries[name].form_of(value) for name, value in read.items() if not is_empty(value)}
 
-    def references_in(self, value: Any) -> Any:
-        """The reference, or the list of them, as it is compared. Raises `ValueError` for what is none."""
-        if self.many and self.inside:
-            return [self.with_id(entry, self.id_of(entry)) for entry in several(value) if isinstance(entry, dict)]
-        if self.many:
-            return [*dict.fromkeys(self._known_id(entry) for entry in several(value) if entry is not None)]
-        number = self._known_id(value)
-        return self.with_id(value, number) if self.path else number
-
-    def _known_id(self, entry: Any) -> RecordId:
-        if (number := self.id_of(entry)) is None:
+    def _reference(self, value: Any) -> Any:
+        if (number := id_of(value)) is None:
             raise ValueError("no id")
-        return number
+        kind = value.get(self.kind) if self.kind and isinstance(value, dict) else None
+        return {self.kind: kind, "id": number} if isinstance(kind, str) else number
 
-    def sent(self, value: Any) -> Any:
-        """A value in the form in which it is sent."""
-        if value is None or not self.refers:
-            return value
-        if isinstance(value, list):
-            return [self.sent(entry) for entry in value]
-        number: Any = self.id_of(value)
-        if self.as_text:
-            number = str(number)
-        if self.path:
-            return self.with_id(value, number)
+    def with_ids(self, form: Any, new_id: Callable[[str, Any], Any]) -> Any:
+        """The value that it has as it is compared, with other ids. `new_id`: resource and id → the id that takes its place."""
+        if not self.refers:
+            return form
+        if isinstance(form, list):
+            return [self.with_ids(entry, new_id) for entry in form]
+        if self.entries:
+            return {name: self.entries[name].with_ids(value, new_id) for name, value in form.items()}
+        number = new_id(self.resource_of(form), form.get("id") if isinstance(form, dict) else form)
+        if not isinstance(form, dict) or (not self.kind and isinstance(number, dict)):
+            return number
+        return ({self.kind: form[self.kind]} if self.kind in form else {}) | {"id": number}
+
+    def payload(self, name: str, form: Any) -> dict[str, Any]:
+        """The fields of a request's body that set it, by their paths."""
+        if isinstance(form, list):
+            return {name: [self._sent(entry) for entry in form]}
+        if not self.kind:
+            return {name: self._sent(form)}
+        return {self.kind: self.kind_of(form) or None, name: self._sent(form)}
+
+    def _sent(self, form: Any) -> Any:
+        if form is None or not (self.refers or self.entries):
+            return form
+        if self.entries:
+            payloads = [self.entries[name].payload(name, value) for name, value in form.items()]
+            return nested({key: value for payload in payloads for key, value in payload.items()})
+        number = id_of(form)
+        number = str(number) if self.as_text else number
         return {"id": number} if self.sent_as.startswith("object") else number
 
-    def translated(self, value: Any) -> Any:
-        """The target's values for those of the source."""
+    def _translated(self, value: Any) -> Any:
         if isinstance(value, list):
-            return [self.translated(entry) for entry in value]
+            return [self._translated(entry) for entry in value]
         return self.values.get(text_of(value) or "", value)
 
 
@@ -199,3 +192,10 @@ def several(value: Any) -> list[Any]:
 def id_of(value: Any) -> RecordId | None:
     """The id of a reference, which may be the whole record."""
     return record_id(value.get("id") if isinstance(value, dict) else value)
+
+
+def _texts(value: Any) -> list[str]:
+    """The different entries of a list of texts, or of objects with a name."""
+    entries = value if isinstance(value, list) else []
+    names = (entry.get("name") if isinstance(entry, dict) else entry for entry in entries)
+    return [*dict.fromkeys(name for name in names if isinstance(name, str))]

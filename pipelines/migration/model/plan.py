@@ -7,7 +7,7 @@ also has both sides in comparable form (`source/`, `target/`), so that a later r
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +17,7 @@ import msgspec
 from pipelines.errors import StopError
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
 from pipelines.migration.model.comparable import Side, cells_of
+from pipelines.migration.model.field_mapping import FieldMapping, several
 from pipelines.migration.model.findings import Finding, NotMoved
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import (
@@ -95,18 +96,18 @@ class PlannedReference(msgspec.Struct, omit_defaults=True):
 
     records: list[Referred]
     """In the order of the field."""
-    many: bool = False
-    """Whether the field is a list."""
+    planned: Any = None
+    """The value of the field, with `{"source": id}` in place of each id that is not known yet."""
     later: bool = False
     """Whether it is set by a second request, because a record to which it refers is created after this one."""
-    entries: list[Any] = []
-    """The objects that have the ids, where those are in objects."""
 
-    def value(self, name: str, resource_type: ResourceType, ids: list[RecordId]) -> Any:
-        """The value that is sent, once all ids are known."""
-        field, entries = resource_type.fields[name], zip(self.entries, ids, strict=False)
-        values = [field.with_id(entry, number) for entry, number in entries] if self.entries else ids
-        return field.sent(values if self.many else values[0])
+    def value(self, field: FieldMapping, ids: Sequence[RecordId]) -> Any:
+        """The value with these ids. Of a list only the first entries, where they are of the first records only."""
+        known, values = iter(ids), list[Any]()
+        with suppress(StopIteration):
+            for entry in several(self.planned):
+                values.append(field.with_ids(entry, lambda *_: next(known)))
+        return values if isinstance(self.planned, list) else values[0]
 
 
 class End(msgspec.Struct, kw_only=True):

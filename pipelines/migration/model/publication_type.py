@@ -33,6 +33,7 @@ from pipelines.records.matching import (
     same_title,
     with_plain_blanks,
 )
+from pipelines.records.paths import objects_of
 from pipelines.records.residue import PICTURES, without_addresses
 from pipelines.records.tables.publication_fields import (
     DATE_FIELDS,
@@ -128,7 +129,8 @@ class PublicationType(ResourceType, frozen=True):
         return msgspec.structs.replace(super().of_target, first_day=False, nothing={})
 
     def form(self, record: Mapping[str, Any]) -> Form:
-        apart = _FILES.union(*map(self.keys_of, self.additional))
+        keys = [key for name in self.additional for key in self.keys_of(name)]
+        apart = _FILES.union(keys, objects_of([*keys, *self.left_out]))
         form = form_of(
             {name: value for name, value in record.items() if name not in apart},
             self.kinds,
@@ -223,7 +225,6 @@ def publication_type(
         PUBLICATIONS,
         fields=_DOCUMENTED | learned.fields,
         keys=(),
-        link_members=learned.link_members,
         takes=learned.takes,
         left_out=learned.left_out,
         author_members=learned.author_members,

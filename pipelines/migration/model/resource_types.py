@@ -20,8 +20,9 @@ from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.comparable import Form, digest
 from pipelines.migration.model.field_mapping import PLAIN, FieldMapping, plain, several
-from pipelines.records.additional_fields import is_empty, is_managed, is_sent_empty, sendable
+from pipelines.records.additional_fields import is_empty, is_managed, is_sent_empty
 from pipelines.records.left_out import LeftOut
+from pipelines.records.paths import ATTRIBUTES, members_apart, objects_of, value_at
 from pipelines.records.residue import residue_json, without_addresses, without_signatures
 from pipelines.records.shapes.field_names import resource_named, stem_of
 from pipelines.records.tables.registry import PERSONAL
@@ -118,9 +119,6 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """Fields that are never added to a record that exists: a person is asked."""
     created: bool = True
     """Whether the service lets a program create records."""
-    link_members: dict[str, dict[str, str]] = {}
-    """Reference → the members of its objects that tell of the link, such as a role, and not of the record that it leads to → why one that
-    is not among the field's `members` is not sent: a `LeftOut`."""
     takes: dict[str, FieldRule] = {}
     """Field → the values that the target takes; a field that is absent takes any."""
     required: tuple[str, ...] = ()
@@ -168,6 +166,25 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     def posted(self) -> dict[str, str]:
         """Reference → how its ids are added to a list below the record."""
         return {name: self.fields[name].post for name in self.references if self.fields[name].post}
+
+    def without_parts_of_links(self) -> Self:
+        """The same without the rest of objects of which a reference is unknown, or of which none is sent although they have one.
+
+        What they say besides means nothing alone.
+        """
+        unsent = {
+            name.rpartition("/")[0]: why for name, why in self.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE
+        }
+        linked = objects_of(path for path, why in self.left_out.items() if why == LeftOut.LINK)
+        unsent = dict.fromkeys(linked - objects_of(self.references), LeftOut.LINK) | unsent
+        holders = {name: name.rpartition("/")[0] for name in self.fields if "/" in name}
+        lost = {
+            name: unsent[holder]
+            for name, holder in holders.items()
+            if holder in unsent and not holder.endswith(ATTRIBUTES)
+        }
+        fields = {name: field for name, field in self.fields.items() if name not in lost}
+        return msgspec.structs.replace(self, fields=fields, left_out=self.left_out | lost)
 
     def sent_by(self, form: RequestForm) -> Self:
         """The same whose writes have the form that a person says, as far as it says anything."""
@@ -295,7 +312,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             if is_empty(value):
                 continue
             try:
-                value = self._form_of(name, value)
+                value = self.fields[name].form_of(value)
             except ValueError:
                 why[name] = self._why_unsendable(name, value)
                 continue
@@ -307,29 +324,18 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         return values, why
 
     def _unsent_parts(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
-        """Yield path, value and reason of what is said of a link and not sent, and of links that stand among addresses, as in HAL."""
-        for name in self.link_members.keys() & self.references.keys():
-            field = self.fields[name]
-            sent = field.members if field.inside else ()
-            entries = [entry for entry in several(self._read(record, name)) if isinstance(entry, dict)]
-            for member, why in self.link_members[name].items():
-                values = [entry[member] for entry in entries if not is_empty(entry.get(member))]
-                if values and member not in sent:
-                    yield f"{name}.{member}", values, why
+        """Yield path, value and reason of what objects have that is not sent, and of links that stand among addresses, as in HAL."""
+        members = {path: why for path, why in self.left_out.items() if "/" in path}
+        values = members_apart(record, objects_of(members)) if members else {}
+        for path, why in members.items():
+            if not is_empty(value := values.get(path)) and value != [None]:
+                yield path, value, why
         for holder in LINKS:
             links = record.get(holder)
             for name, link in links.items() if isinstance(links, dict) else ():
                 resource = resource_named(stem_of(name))
                 if link and resource and resource not in {self.resource, *self.referred}:
                     yield f"{holder}.{name}", link, LeftOut.LINK
-
-    def _form_of(self, name: str, value: Any) -> Any:
-        """A value as it is sent and compared. Raises `ValueError` for one that cannot be sent."""
-        field = self.fields[name]
-        if field.refers:
-            return field.references_in(value)
-        value = _texts(value) if name in self.lists else sendable(value)
-        return field.translated(value) if field.values else value
 
     def _why_unsendable(self, name: str, value: Any) -> LeftOut:
         if name in self.references:
@@ -365,7 +371,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 
     def has(self, record: Mapping[str, Any], name: str) -> bool:
         """Whether a record has a field, under any of the keys that it may have."""
-        return any(key in record for key in self.keys_of(name))
+        return any(value_at(record, key, ...) is not ... for key in self.keys_of(name))
 
     def _read(self, record: Mapping[str, Any], name: str) -> Any:
         return self.fields.get(name, PLAIN).read(record, name)
@@ -373,7 +379,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     def _unknown(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record that are not sent, whatever they have."""
         read = {key for name, field in self.fields.items() for key in field.keys_of(name)}
-        read |= {field.kind for name, field in self.fields.items() if field.is_pair and self._read(record, name)}
+        read |= {field.kind for name, field in self.fields.items() if field.kind and self._read(record, name)}
+        read |= objects_of([*read, *self.left_out])
         return {
             name: value
             for name, value in record.items()
@@ -386,14 +393,9 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             value = values.get(name)
             if value is None:
                 continue
-            field = self.fields[name]
-            entries = [
-                field.with_id(entry, merged.get((field.resource_of(entry), number), number))
-                for entry in several(value)
-                for number in [field.id_of(entry) or 0]
-            ]
-            different = [*{compact_json(entry): entry for entry in entries}.values()]
-            values[name] = different if isinstance(value, list) else entries[0]
+            value = self.fields[name].with_ids(value, lambda *reference: merged.get(reference, reference[1]))
+            is_list = isinstance(value, list)
+            values[name] = [*{compact_json(entry): entry for entry in value}.values()] if is_list else value
         return values
 
     def compared(self, values: Mapping[str, Any]) -> dict[str, str]:
@@ -556,13 +558,6 @@ def may_appear(counts: Mapping[str, Mapping[str, int]]) -> bool:
         return False
     publications = counts[PUBLICATIONS]
     return bool(counts[AUTHORITIES].get(Action.CREATE)) and any(publications.get(action) for action in WRITTEN_ACTIONS)
-
-
-def _texts(value: Any) -> list[str]:
-    """The different entries of a list of texts, or of objects with a name."""
-    entries = value if isinstance(value, list) else []
-    names = (entry.get("name") if isinstance(entry, dict) else entry for entry in entries)
-    return [*dict.fromkeys(name for name in names if isinstance(name, str))]
 
 
 def _plain(value: Any) -> Any:

@@ -171,7 +171,7 @@ class TargetComparison:
             planned or self._journal.target_id_of(resource, source_id) or 0
             for resource, source_id, planned in reference.records
         ]
-        return reference.value(name, self.now[row.resource].type, ids)
+        return reference.value(self.now[row.resource].type.fields[name], ids)
 
     def differing(self, located: Located, compared: Mapping[str, str]) -> dict[str, str | None]:
         """Each field that differs from the plan, with the digest that it should have. `compared`: the record as it is."""

@@ -367,7 +367,7 @@ def without_questions(learned: ResourceType) -> ResourceType:
         for name, field in learned.fields.items()
         if field.is_open
     }
-    return replace(learned, fields=fields, left_out=learned.left_out | unsent)
+    return replace(learned, fields=fields, left_out=learned.left_out | unsent).without_parts_of_links()
 
 
 def earlier_decisions(data: DataFolder, journal: Journal, source_url: str, target_url: str) -> list[RecordDecision]:

@@ -24,16 +24,17 @@ from pipelines.migration.model.resource_types import (
     is_written_later,
 )
 from pipelines.migration.model.target_reading import TargetListing
-from pipelines.migration.plan.kinds_beside import references_by_kind, unwrapped
+from pipelines.migration.plan.kinds_beside import objects_in, references_by_kind
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
 from pipelines.migration.plan.numbers import fields_with_ids, text_ids_in
+from pipelines.migration.plan.taken_apart import TakenApart, reference_stem
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
+from pipelines.records.paths import objects_of, value_at
 from pipelines.records.shapes.field_names import (
     fields_to_send,
     is_named_as_id,
-    is_quantity,
     keys_of,
     kind_beside,
     may_be_count,
@@ -42,10 +43,9 @@ from pipelines.records.shapes.field_names import (
     names_doer,
     names_own_kind,
     resource_named,
-    stem_of,
     words_of,
 )
-from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, Observer, RecordShape
+from pipelines.records.shapes.observation import FieldShape, Kind, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.values import RecordId, compact_json, record_id
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
@@ -75,41 +75,82 @@ class TypeLearner:
         read: Library,
         library: Callable[[], Library],
     ) -> None:
-        self.schema, self._listing, self._library = schema, source, library
+        self._listing, self._library = source, library
         self._text_ids = text_ids_in(source.records(), library())
-        self.source, of_target = shape_of(source, assumed.ruled, self._text_ids), shape_of(target, assumed.ruled)
-        self.by_kind = references_by_kind(source.records(), self.source, library())
+        whole, of_target = shape_of(source, assumed.ruled, self._text_ids), shape_of(target, assumed.ruled)
+        self.by_kind = references_by_kind(source.records(), whole, library())
+        self._learn = partial(
+            self._type, assumed, whole, of_target, schema, target, posted=posted, same_service=same_service, read=read
+        )
+        self._leads_to, self._doubtful, self._links = dict[str, str](), dict[str, list[str]](), dict[str, list[str]]()
+        self._lost, self._with_ids = list[str](), set[str]()
+        self.type = self._learn()
+        if unknown := self.unknown_references:
+            self._leads_to = resources_by_names(self.records(), unknown, read)
+            self.type = self._learn()
+        self._links = self._links_of(read)
+        self._leads_to |= {f"{key}/id": self._leads_to[key] for key in self._links.keys() & self._leads_to.keys()}
+        self.type = self._learn()
+        while plain := plain_fields(self.type, assumed):
+            self._doubtful = fields_with_ids(self.records(), plain, library(), self._text_ids)
+            objects = {key for key in self._doubtful if objects_in(self.source.fields[key]) is not None}
+            self._with_ids |= objects
+            self.type = self._learn()
+            if not objects:
+                break
+
+    def _type(
+        self,
+        assumed: ResourceType,
+        whole: RecordShape,
+        of_target: RecordShape,
+        schema: ResourceSchema,
+        target: TargetListing,
+        *,
+        posted: Mapping[str, str],
+        same_service: bool,
+        read: Library,
+    ) -> ResourceType:
+        """The type, as far as is known where references lead."""
+        self.apart = TakenApart(whole, self.by_kind, self._links, self._with_ids)
+        self.source, self.schema = self.apart.shape(whole), self.apart.schema(schema)
         doubted = set[str]()
         if same_service and assumed.sends_unproved:
-            doubted = contradicted_fields(schema, source.records())
-            doubted |= _doubted_by_shape(schema, fields_to_send(self.source))
-        contradicted = contradicted_fields(schema, target.records())
-        payload = schema.create.fields if schema.create else {}
+            doubted = contradicted_fields(self.schema, self.records())
+            doubted |= _doubted_by_shape(self.schema, fields_to_send(self.source))
+        contradicted = contradicted_fields(self.schema, map(self.apart.record, target.records()))
+        payload = self.schema.create.fields if self.schema.create else {}
         self.choices = {name: _choices(field) for name, field in payload.items() if name not in contradicted}
         """Field → the values that the target takes by its description, as far as its own records do not contradict it."""
-        self._learn = partial(
-            learn_from_shapes,
+        learned = learn_from_shapes(
             assumed,
-            self.source,
+            whole,
             of_target,
             schema,
+            apart=self.apart,
             contradicted=contradicted,
             doubted=doubted,
+            leads_to=self._leads_to,
+            doubtful=self._doubtful,
             by_kind={key: reference.form for key, reference in self.by_kind.items()},
             posted=posted,
             read=read,
         )
-        self._leads_to = dict[str, str]()
-        self._doubtful, self._link_members = dict[str, list[str]](), dict[str, list[str]]()
-        self.type = self._learn()
-        unknown = self.unknown_references
-        self._leads_to = resources_by_names(source.records(), unknown, read) if unknown else {}
-        self._link_members = members_of_links(source.records(), self.if_known({}), self.source, read)
-        self.type = self.if_known({})
-        plain = plain_fields(self.type, assumed)
-        self._doubtful = fields_with_ids(source.records(), plain, library(), self._text_ids) if plain else {}
-        self._doubtful |= self._members_with_ids()
-        self.type = self.if_known({})
+        lost = dict.fromkeys(self._lost, LeftOut.NOT_DESCRIBED)
+        return msgspec.structs.replace(learned, left_out=learned.left_out | lost)
+
+    def _links_of(self, read: Library) -> dict[str, list[str]]:
+        """What the objects of a reference say of the link. It is lost where the target takes only numbers."""
+        links = members_of_links(self.records(), self.type, self.source, read)
+        as_numbers = {
+            key
+            for name, field in self.type.fields.items()
+            for path, part in field.parts(name)
+            for key in part.keys_of(path)
+            if not part.sent_as.startswith("object")
+        }
+        self._lost = [f"{key}/{member}" for key in links.keys() & as_numbers for member in links[key]]
+        return {key: members for key, members in links.items() if key not in as_numbers}
 
     def is_known_by_names(self, key: str) -> bool:
         """Whether a field refers to the resource whose records have the names beside its numbers."""
@@ -118,51 +159,42 @@ class TypeLearner:
     @property
     def unknown_references(self) -> list[str]:
         """The fields of the source that may refer to records, nobody knows of which resource."""
-        return [key for key, why in self.type.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE]
+        return [key for key, why in self.type.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE] + [
+            key
+            for name, field in self.type.fields.items()
+            for path, part in field.parts(name)
+            if part.leads_to == OPEN
+            for key in part.keys_of(path)
+            if key in self.source.fields
+        ]
 
+    @cached_property
     def candidates(self) -> Mapping[str, Sequence[str]]:
         """Field that may refer to records → the resources whose ids are all of its numbers."""
         unknown = self.unknown_references
         return fields_with_ids(self.records(), unknown, self._library(), self._text_ids) if unknown else {}
 
-    def if_known(self, leads_to: Mapping[str, str]) -> ResourceType:
-        """The type as it would be, if it were known to which resources these fields refer."""
-        return self._learn(
-            leads_to={**self._leads_to, **leads_to}, doubtful=self._doubtful, link_members=self._link_members
-        )
-
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield the records of the source."""
-        return self._listing.records()
+        """Yield the records of the source, with the members of objects as fields of their own."""
+        return map(self.apart.record, self._listing.records())
+
+    def shape(self, key: str) -> FieldShape | None:
+        """The shape of a field of the source, which may be a list of objects."""
+        return self.source.fields.get(key) or self.apart.lists.get(key)
 
     @cached_property
     def examples(self) -> dict[str, str]:
         """Field → the first value that records have there, as JSON, without what may be personal (I10)."""
         examples = dict[str, str]()
-        for record in () if self.type.personal else self.records():
-            for key in self.source.fields.keys() - examples.keys():
-                if not is_empty(value := record.get(key)) and not self.source.fields[key].is_map:
+        keys = self.source.fields.keys() | self.apart.lists.keys()
+        for record in () if self.type.personal else self._listing.records():
+            for key in keys - examples.keys():
+                field = self.shape(key)
+                if not is_empty(value := value_at(record, key)) and field is not None and not field.is_map:
                     examples[key] = compact_json(_without_texts(value))[:LONGEST_EXAMPLE]
-            if len(examples) == len(self.source.fields):
+            if len(examples) == len(keys):
                 break
         return examples
-
-    def _members_with_ids(self) -> dict[str, list[str]]:
-        """Field whose objects have the number of a record → the resources whose ids are all numbers of another of their members."""
-        owners: dict[str, list[str]] = {}
-        for name, field in self.type.fields.items():
-            if not field.members:
-                continue
-            key = next(key for key in self.type.keys_of(name) if key in self.source.fields)
-            objects = (
-                entry
-                for record in self.records()
-                for entry in several(field.read(record, key))
-                if isinstance(entry, dict)
-            )
-            for resources in fields_with_ids(objects, field.members, self._library(), self._text_ids).values():
-                owners[key] = resources
-        return owners
 
 
 LONGEST_EXAMPLE = 60
@@ -187,11 +219,11 @@ def learn_from_shapes(
     target: RecordShape,
     schema: ResourceSchema,
     *,
+    apart: TakenApart | None = None,
     contradicted: Collection[str] = (),
     doubted: Collection[str] = (),
     leads_to: Mapping[str, str] | None = None,
     doubtful: Collection[str] = (),
-    link_members: Mapping[str, Sequence[str]] | None = None,
     by_kind: Mapping[str, FieldMapping | None] | None = None,
     posted: Mapping[str, str] | None = None,
     read: Collection[str] = (),
@@ -200,11 +232,13 @@ def learn_from_shapes(
 
     `contradicted`: fields whose description the target's own records do not keep to; `doubted`: fields about which records of the source,
     which is the same service, contradict it: the target may still take them; `leads_to`: field → the resource that the names beside its
-    ids belong to; `doubtful`: fields of the source that may refer to records, whatever their names; `link_members`: as `members_of_links`
-    finds them; `by_kind`: references to records of several resources; `posted`: as `TypeLearner` has it.
+    ids belong to; `doubtful`: fields of the source that may refer to records, whatever their names; `by_kind`: references to records of
+    several resources; `posted`: as `TypeLearner` has it.
     """
     if not source.records:
         return assumed
+    apart = apart or TakenApart(source)
+    source, target, schema = apart.shape(source), apart.shape(target), apart.schema(schema)
     payload = schema.create if assumed.created else schema.change
     writable = {name: field for name, field in (payload.fields if payload else {}).items() if not field.read_only}
     shown = fields_to_send(source, writable)
@@ -220,7 +254,6 @@ def learn_from_shapes(
     method = schema.change.method if payload and schema.change else ""
     by_kind = by_kind or {}
     learned = _from_names(assumed, names, shown, payload, leads_to or {}, by_kind, doubtful, method)
-    learned = _with_link_members(learned, names, shown, link_members or {}, doubtful)
     learned = _without_unread(learned, assumed, read)
     decided = {key for name, field in learned.fields.items() for key in field.keys_sent(name)} | learned.left_out.keys()
     left_out = {
@@ -228,11 +261,13 @@ def learn_from_shapes(
         for name, field in shown.items()
         if name not in decided
     }
+    learned = _with_lists(msgspec.structs.replace(learned, left_out=left_out | learned.left_out), apart.lists)
     takes = {
-        name: _rule(names[name], target.fields.get(name), with_choices=name not in contradicted)
+        name: _rule(names.get(name), target.fields.get(name), with_choices=name not in contradicted)
         for name in (*learned.fields, *learned.required)
         if name not in learned.references and name not in doubted
     }
+    proved |= objects_of(proved)
     added = {
         name: msgspec.structs.replace(learned.fields[name], post=how)
         for name, how in (posted or {}).items()
@@ -241,8 +276,8 @@ def learn_from_shapes(
     return msgspec.structs.replace(
         learned,
         fields=learned.fields | added,
+        keys=_keys(assumed, [name for name, field in learned.fields.items() if not _may_wait(field, assumed.resource)]),
         takes={name: rule for name, rule in takes.items() if rule != FieldRule()},
-        left_out=left_out | learned.left_out,
         merge=merge_request(assumed.resource, schema.merge) if assumed.resource in MERGEABLE else None,
         unproved=tuple(name for name in learned.fields if not proved & {name, *keys_of(name)}),
         author_members=_author_members(writable) if assumed.resource == PUBLICATIONS else (),
@@ -283,7 +318,7 @@ def _without_unread(learned: ResourceType, assumed: ResourceType, read: Collecti
     if assumed.needs_references:
         return learned
     unread = {name for name, resources in learned.references.items() if not {*resources} <= {*read}}
-    left_out = {key: LeftOut.LINK for name in unread for key in learned.keys_of(name)}
+    left_out = {key: LeftOut.LINK for name in unread for key in learned.fields[name].keys_sent(name)}
     return msgspec.structs.replace(
         learned,
         fields={name: field for name, field in learned.fields.items() if name not in unread},
@@ -312,25 +347,28 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         if key is None or (key != name and key in names):  # the payload has that field, too
             continue
         if key in by_kind:
-            mapping = _described_by_kind(by_kind[key], names, names[name], shown[key])
+            form = by_kind[key]
+            as_text = is_sent_as_text(names[name], shown[key])
+            is_there = form is not None and form.kind in names
+            mapping = msgspec.structs.replace(form, sent_as=_FORMS[False, as_text]) if form and is_there else None
         else:
             known = leads_to.get(key)
-            mapping = _mapping_of(assumed, name, key, shown[key], names[name], known, is_doubtful=key in doubtful)
+            mapping = _mapping_of(assumed, name, key, shown, names[name], known, is_doubtful=key in doubtful)
         if mapping is None:
             left_out[key] = LeftOut.UNKNOWN_REFERENCE
             continue
         keys = (name, *(other for other in keys_of(name) if other not in assumed.ruled))
         is_alone = key == name and shown.keys().isdisjoint({*keys} - {name})
         fields[name] = mapping if is_alone else msgspec.structs.replace(mapping, keys=(*dict.fromkeys(keys),))
-    for kind in [field.kind for field in fields.values() if field.is_pair]:
+    for kind in [field.kind for field in fields.values() if field.kind]:
         fields.pop(kind, None)  # it goes with the id beside it
     return ResourceType(
         assumed.resource,
         fields,
-        _keys(assumed, [name for name, field in fields.items() if not _may_wait(field, assumed.resource)]),
+        assumed.keys,
         assumed.guarded,
         assumed.created,
-        required=tuple(name for name in (payload.required if payload else ()) if name in names),
+        required=tuple(payload.required if payload else ()),
         left_out=left_out,
         source=Source.DESCRIPTION if payload else Source.RECORDS,
         wrapped_in=payload.wrapped_in if payload else "",
@@ -342,41 +380,35 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     assumed: ResourceType,
     name: str,
     key: str,
-    field: FieldShape,
+    shown: Mapping[str, FieldShape],
     described: FieldSchema | None,
     leads_to: str | None,
     *,
     is_doubtful: bool,
 ) -> FieldMapping | None:
-    """How one field is sent that the source has under a key; None where it may refer to records, nobody knows to which.
+    """How one field is sent that the source has under a key; a question where it may refer to records, nobody knows to which.
 
-    `leads_to`: the resource, if it is known; `is_doubtful`: whether its values may be ids.
+    None where such a field has a form that no reference has. `leads_to`: the resource, if it is known; `is_doubtful`: whether its values
+    may be ids.
     """
-    whole, (within, field, described) = field, unwrapped(field, described)
-    inside, many = ids_within(name, field, described, leads_to), Kind.LIST in field.kinds
-    if inside is not None and (leads_to or not is_doubtful):
-        form = _FORMS[False, is_sent_as_text(*_at(inside.inside, described, field))]
-        return msgspec.structs.replace(inside, many=many, sent_as=form, within=within)
-    if inside is None and (leads_to or _is_reference(name, key, field)):
-        resource = (
-            leads_to
-            or assumed.fields.get(name, PLAIN).leads_to
-            or resource_named(stem_of(name))
-            or resource_named(stem_of(key))
-            or (assumed.resource if names_own_kind(stem_of(name)) else None)
-        )
-        if resource is None:
-            return None
-        as_text = is_sent_as_text(described, field)
-        if within and "type" in (field.entries or field).members:
-            form = _FORMS[False, as_text]
-            return FieldMapping(leads_to=resource, many=many, sent_as=form, within=within, inside=("id",), kind="type")
-        form = _FORMS[is_sent_as_object(described, field), as_text]
-        return FieldMapping(leads_to=resource, many=many, sent_as=form, within=within)
+    field, resource = shown[key], leads_to
     is_assumed_plain = name in assumed.fields and name not in assumed.references
-    if inside is not None or is_doubtful or (not is_assumed_plain and may_name_records(key, whole)):
+    if not leads_to and _is_reference(name, key, field):
+        stems = [reference_stem(name), reference_stem(key)]
+        resource = (
+            assumed.fields.get(name.removesuffix("/id"), PLAIN).leads_to
+            or next(filter(None, map(resource_named, stems)), None)
+            or (assumed.resource if names_own_kind(stems[0]) else OPEN)
+        )
+    elif not leads_to and not is_doubtful and (is_assumed_plain or not may_name_records(key, field)):
+        return FieldMapping(any_order=True) if name in assumed.lists and _is_plain_list(field) else PLAIN
+    elif not (leads_to or field.may_be_ids or field.has_ids):
         return None
-    return FieldMapping(any_order=True) if name in assumed.lists and _is_plain_list(field) else PLAIN
+    above, _, last = key.rpartition("/")
+    beside = {path.removeprefix(f"{above}/"): path for path in shown if above and path.startswith(f"{above}/")}
+    kind = beside.get(kind_beside(last, beside, in_object=True), "")
+    form = _FORMS[is_sent_as_object(described, field), is_sent_as_text(described, field)]
+    return FieldMapping(leads_to=resource or OPEN, many=Kind.LIST in field.kinds, sent_as=form, kind=kind)
 
 
 _FORMS: dict[tuple[bool, bool], SentAs] = {
@@ -388,48 +420,48 @@ _FORMS: dict[tuple[bool, bool], SentAs] = {
 """Whether an id is sent in an object, and whether as a text → its form."""
 
 
-def _with_link_members(
-    learned: ResourceType,
-    names: Mapping[str, FieldSchema | None],
-    shown: Mapping[str, FieldShape],
-    link_members: Mapping[str, Sequence[str]],
-    doubtful: Collection[str],
-) -> ResourceType:
-    """The type that sends what its references' objects say of the link, where the target takes that and it names no other record."""
-    fields, unsent = {**learned.fields}, dict[str, dict[str, str]]()
-    for name in learned.references:
-        key = next(key for key in learned.keys_of(name) if key in shown)
-        (_within, shape, described), field = unwrapped(shown[key], names[name]), fields[name]
-        schemas = (described.entries or described).members if described else {}
-        shapes = (shape.entries or shape).members
-        why = dict[str, str]()
-        for member in link_members.get(key, ()):
-            why[member] = LeftOut.NOT_MAPPED
-            if may_name_records(member, shapes[member]) or key in doubtful:
-                why[member] = LeftOut.UNKNOWN_REFERENCE
-            elif (schemas and (member not in schemas or schemas[member].read_only)) or not (
-                field.inside or is_sent_as_object(described, shape)
-            ):
-                why[member] = LeftOut.NOT_DESCRIBED
-        sent = tuple(member for member, reason in why.items() if reason == LeftOut.NOT_MAPPED)
-        if sent and not field.inside:
-            form = _FORMS[False, field.as_text]
-            fields[name] = msgspec.structs.replace(field, inside=("id",), members=sent, sent_as=form)
-        if why:
-            unsent[name] = why
-    return msgspec.structs.replace(learned, fields=fields, link_members=unsent)
+def _with_lists(learned: ResourceType, lists: Iterable[str]) -> ResourceType:
+    """The type with one field for the objects of each of these lists, the inner ones first. Without its references, none is sent."""
+    fields, left_out = {**learned.fields}, {**learned.left_out}
+    for path in lists:
+        within = f"{path}/"
+        entries = {
+            name.removeprefix(within): _relative(fields.pop(name), within)
+            for name in [*fields]
+            if name.startswith(within)
+        }
+        unsent = [why for name, why in left_out.items() if name.startswith(within)]
+        if any(entry.refers for entry in entries.values()) and LeftOut.UNKNOWN_REFERENCE not in unsent:
+            fields[path] = FieldMapping(many=True, entries=entries)
+            continue
+        left_out = {name: why for name, why in left_out.items() if not name.startswith(within)}
+        order = (LeftOut.UNKNOWN_REFERENCE, LeftOut.LINK, *unsent)
+        left_out[path] = next((why for why in order if why in unsent), LeftOut.UNKNOWN_REFERENCE)
+    return msgspec.structs.replace(learned, fields=fields, left_out=left_out)
+
+
+def _relative(field: FieldMapping, within: str) -> FieldMapping:
+    """A field of a list's objects, as those have it."""
+    keys = None if field.keys is None else tuple(key.removeprefix(within) for key in field.keys)
+    return msgspec.structs.replace(field, keys=keys, kind=field.kind.removeprefix(within))
 
 
 def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
     """The fields of the source that are sent as they stand although nothing documents them, besides enumerations and names of records."""
     chosen = {name for name, rule in learned.takes.items() if rule.choices}
     covered = {*(assumed.fields if assumed.documented else assumed.key_fields), *learned.references, *chosen}
-    return [key for name in learned.fields if name not in covered for key in learned.keys_of(name)]
+    return [
+        key
+        for name, field in learned.fields.items()
+        for path, part in field.parts(name)
+        if path not in covered and not part.refers and not part.entries
+        for key in part.keys_of(path)
+    ]
 
 
 def _may_wait(field: FieldMapping, resource: str) -> bool:
     """Whether a reference may lead to records that do not exist yet, which cannot tell a record from others."""
-    return any(referred == OPEN or is_written_later(referred, resource) for referred in field.resources)
+    return field.asks_where or any(is_written_later(referred, resource) for referred in field.resources)
 
 
 def _is_reference(name: str, key: str, field: FieldShape) -> bool:
@@ -438,97 +470,10 @@ def _is_reference(name: str, key: str, field: FieldShape) -> bool:
         return True
     if not field.kinds or not field.may_be_ids or (Kind.LIST not in field.kinds and may_be_count(key)):
         return False
-    if any(resource_named(stem) is not None or names_own_kind(stem) for stem in (stem_of(name), stem_of(key))):
+    stems = (reference_stem(name), reference_stem(key))
+    if any(resource_named(stem) is not None or names_own_kind(stem) for stem in stems):
         return True
     return not _has_texts(field) and (is_named_as_id(name) or is_named_as_id(key))
-
-
-def ids_within(
-    name: str, field: FieldShape, described: FieldSchema | None, leads_to: str | None = None
-) -> FieldMapping | None:
-    """Where an object, or those of a list, have the id of another record, as in `[{"publication_id": 7}]`, and of which resource.
-
-    None where they are that record themselves, where several members may name records, or where the description lacks the one that does.
-    `leads_to`: the resource, if it is known.
-    """
-    holder = field.entries if {*field.kinds} == {Kind.LIST} else field
-    members = holder.members if holder is not None and [*field.kinds] in ([Kind.LIST], [Kind.OBJECT]) else {}
-    naming = [
-        member
-        for member, shape in members.items()
-        if member != "id" and (may_name_records(member, shape) or (leads_to and _may_be_reference(member, shape)))
-    ]
-    if (
-        len(naming) != 1
-        or naming[0] in (OTHERS, ANY_KEY)
-        or kind_beside(naming[0], members)
-        or (field.has_ids and resource_named(stem_of(name)) is not None)
-    ):
-        return None
-    [member] = naming
-    named = resource_named(stem_of(name if member == "data" else member))  # as in JSON:API
-    resource, shape = leads_to or named, members[member]
-    inner, kind = shape.members.get("id"), shape.members.get("type")
-    if resource is None or (inner is None and not shape.may_be_ids) or (inner is not None and not inner.may_be_ids):
-        return None
-    schemas = (described.entries or described).members if described else {}
-    if schemas and (member not in schemas or bool(schemas[member].members) != (inner is not None)):
-        return None
-    typed = inner is not None and kind is not None and not (schemas and "type" not in schemas[member].members)
-    path = (member,) if inner is None else (member, "id")
-    sent = _taken_members(members, schemas, ("id", member))
-    return FieldMapping(leads_to=resource, inside=path, kind="type" if typed else "", members=sent)
-
-
-def _taken_members(
-    members: Iterable[str], schemas: Mapping[str, FieldSchema], reference: Container[str]
-) -> tuple[str, ...]:
-    """The members beside a reference that the target takes. `schemas`: what it describes, if anything."""
-    return tuple(
-        key
-        for key in members
-        if key not in reference
-        and not is_managed(key)
-        and not (schemas and (key not in schemas or schemas[key].read_only))
-    )
-
-
-def _described_by_kind(
-    form: FieldMapping | None, names: Container[str], described: FieldSchema | None, field: FieldShape
-) -> FieldMapping | None:
-    """The form of a reference to records of several resources; None where the target lacks the field of the kind, or of the id."""
-    if form is None or (form.is_pair and form.kind not in names):
-        return None
-    _within, field, described = unwrapped(field, described)
-    schema = (described.entries or described) if described else None
-    for member in form.inside:
-        needed = {member, form.kind} if member == form.inside[-1] else {member}
-        if schema is not None and schema.members and not needed <= schema.members.keys():
-            return None
-        schema = schema.members.get(member) if schema else None
-    as_text = is_sent_as_text(*_at(form.inside, described, field))
-    members = (field.entries or field).members
-    schemas = (described.entries or described).members if described else {}
-    return msgspec.structs.replace(
-        form,
-        sent_as=_FORMS[False, as_text],
-        members=_taken_members(members, schemas, ("id", form.kind, *form.inside)) if form.inside else (),
-    )
-
-
-def _may_be_reference(name: str, field: FieldShape) -> bool:
-    """Whether a field has numbers that may be ids."""
-    return bool(field.kinds) and field.may_be_ids and not is_quantity(name)
-
-
-def _at(
-    path: tuple[str, ...], described: FieldSchema | None, field: FieldShape
-) -> tuple[FieldSchema | None, FieldShape]:
-    """What is described of the ids within objects, and what records show of them."""
-    schema, shape = (described.entries or described) if described else None, field.entries or field
-    for member in path:
-        schema, shape = schema.members.get(member) if schema else None, shape.members[member]
-    return schema, shape
 
 
 def _has_other_form(described: FieldSchema | None, field: FieldShape | None) -> bool:
@@ -569,7 +514,7 @@ def _is_plain_list(field: FieldShape) -> bool:
 
 def _keys(assumed: ResourceType, fields: list[str]) -> tuple[tuple[str, ...], ...]:
     """The fields that name a record: those that we know to do so, in any spelling, else all of `fields` together."""
-    spelled = {"".join(words_of(name)): name for name in reversed(fields)}
+    spelled = {"".join(words_of(name.rpartition("/")[2])): name for name in reversed(fields)}
     by_words = [[spelled.get("".join(words_of(name))) for name in names] for names in assumed.keys]
     if keys := [tuple(filter(None, names)) for names in by_words if None not in names]:
         return tuple(keys)

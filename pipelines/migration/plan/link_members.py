@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from pipelines.migration.model.field_mapping import PLAIN, several
+from pipelines.migration.model.field_mapping import id_of, several
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import TargetListing
-from pipelines.migration.plan.kinds_beside import unwrapped
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, RecordShape
 from pipelines.records.values import RecordId, compact_json
@@ -51,35 +50,38 @@ def members_of_links(
     That record has a member if records of its resource have a field of this name, or if the values say so. `read`: the resources of the
     source that are read.
     """
-    names = {key: name for name in learned.references for key in learned.keys_of(name)}
     values: dict[str, dict[str, _Values]] = {
-        key: {member: _Values() for member in members} for key, members in _candidates(learned, names, shape, read)
+        key: {member: _Values() for member in members} for key, members in _candidates(learned, shape, read)
     }
-    fields = {key: learned.fields.get(names.get(key, key), PLAIN) for key in values}
     for record in records if values else ():
         for key, by_member in values.items():
-            for entry in several(fields[key].read(record, key)):
-                if isinstance(entry, dict) and (number := fields[key].id_of(entry)) is not None:
+            for entry in several(record.get(key)):
+                if isinstance(entry, dict) and (number := id_of(entry)) is not None:
                     for member, known in by_member.items():
                         known.add(number, entry.get(member))
-    return {
+    links = {
         key: [member for member, known in by_member.items() if not known.belong_to_record]
         for key, by_member in values.items()
     }
+    return {key: members for key, members in links.items() if members}
 
 
 def _candidates(
-    learned: ResourceType, names: Mapping[str, str], shape: RecordShape, read: Mapping[str, TargetListing]
+    learned: ResourceType, shape: RecordShape, read: Mapping[str, TargetListing]
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the key of each reference with objects, and their members that are no fields of the record to which it leads."""
-    for key in shape.fields:
-        name, (_within, field, _described) = names.get(key, key), unwrapped(shape.fields[key])
-        mapping = learned.fields.get(name, PLAIN)
-        if not mapping.inside and not field.has_ids:
+    references = {
+        key: part.leads_to
+        for name, field in learned.fields.items()
+        for path, part in field.parts(name)
+        for key in part.keys_of(path)
+    }
+    for key, field in shape.fields.items():
+        if not field.has_ids:
             continue
-        ways = {"type", mapping.kind, OTHERS, ANY_KEY, *mapping.inside}
+        ways = {"type", OTHERS, ANY_KEY}
         members = {member for member in (field.entries or field).members.keys() - ways if not is_managed(member)}
-        listing = read.get(learned.fields.get(name, PLAIN).leads_to) if members else None
+        listing = read.get(references.get(key, "")) if members else None
         members.difference_update(*(islice(listing.records(), MOST_IDS) if listing else ()))
         if members:
             yield key, sorted(members)

@@ -7,12 +7,13 @@ request sets once all records are there: its own resource may have circles, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
 from pipelines.migration.model.comparable import Form
-from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING
+from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, several
 from pipelines.migration.model.plan import PlannedReference, Referred
 from pipelines.migration.model.reasons import (
     AT_MISSING_LOCATION,
@@ -63,27 +64,25 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
         if name not in values:
             continue
         field, many = resource.fields[name], isinstance(values[name], list)
-        entries = values[name] if many else [values[name]]
-        records, compared = list[Referred](), list[Any]()
-        for position, entry in enumerate(entries):
-            referred, source_id = field.resource_of(entry), field.id_of(entry) or 0
-            is_there, target_id = _led_to(referred, source_id, find_target)
-            if not is_there:
-                path = f"{name}[{position}]" if many else name
+        records, planned = list[Referred](), list[Any]()
+        for position, entry in enumerate(several(values[name])):
+            led_to = list[Referred]()
+            try:
+                planned.append(field.with_ids(entry, partial(_led_to, find_target, led_to)))
+            except _MissingRecordError as missing:
+                path, referred = f"{name}[{position}]" if many else name, missing.resource
                 unsent[path], why[path] = entry, _WHY_OF_KIND.get(referred, resource.why_missing(name))
                 is_needed = resource.needs_references and why[path] == LeftOut.NO_RECORD and not many
                 if is_needed and not is_written_later(referred, resource.resource):
                     reason = AT_MISSING_LOCATION if referred == LOCATIONS else REFERENCE_MISSING
-                continue
-            records.append(Referred(referred, source_id, target_id))
-            led_to = {"source": source_id} if target_id is None else target_id
-            compared.append(field.with_id(entry, led_to))
-        if not records:
+            else:
+                records += led_to
+        if not planned:
             del values[name]
             continue
-        values[name] = compared if many else compared[0]
+        values[name] = planned if many else planned[0]
         if any(record.target_id is None for record in records):
-            references[name] = PlannedReference(records, many, entries=compared if field.path else [])
+            references[name] = PlannedReference(records, values[name])
     not_taken = {path.partition("[")[0] for path in unsent}
     lacking = {name for name in resource.required if name not in values and name not in form.empty}
     if reason is None and lacking:
@@ -92,17 +91,32 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
     return MappedForm(values, references, unsent, why, frozenset(unknown), form.empty, reason, after)
 
 
-def _led_to(referred: str, source_id: RecordId, find_target: FindTarget) -> tuple[bool, RecordId | None]:
-    """Whether there is what a reference leads to, and its id. Plain numbers are what they are."""
-    if referred == NOTHING:
-        return True, source_id
-    return (False, None) if referred in _WHY_OF_KIND else find_target(referred, source_id)
+class _MissingRecordError(Exception):
+    """The target has no record to which a reference leads; or nobody said where it leads."""
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(resource)
+        self.resource = resource
+
+
+def _led_to(find_target: FindTarget, records: list[Referred], resource: str, source_id: RecordId) -> Any:
+    """The id of a record in the target, `{"source": id}` if it has none yet; it is noted in `records`. Plain numbers are what they are."""
+    if resource in _WHY_OF_KIND:
+        raise _MissingRecordError(resource)
+    is_there, target_id = (True, source_id) if resource == NOTHING else find_target(resource, source_id)
+    if not is_there:
+        raise _MissingRecordError(resource)
+    records.append(Referred(resource, source_id, target_id))
+    return {"source": source_id} if target_id is None else target_id
 
 
 def mark_waiting(
     resource: str, source_id: RecordId, record: MappedForm, precedes: Callable[[RecordId, RecordId], bool]
 ) -> MappedForm:
-    """Mark the references that have to wait for a second request. `precedes`: whether one record is created before another."""
+    """Mark the references that have to wait for a second request, and what objects say beside them.
+
+    `precedes`: whether one record is created before another.
+    """
     for reference in record.references.values():
         reference.later = any(
             target_id is None
@@ -110,6 +124,10 @@ def mark_waiting(
             and not (referred == resource and precedes(other, source_id))
             for referred, other, target_id in reference.records
         )
+    waiting = {name.rpartition("/")[0] for name, reference in record.references.items() if reference.later} - {""}
+    for name, value in record.values.items() if waiting else ():
+        if name.rpartition("/")[0] in waiting:
+            record.references.setdefault(name, PlannedReference([], value)).later = True
     return record
 
 

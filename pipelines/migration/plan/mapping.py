@@ -21,6 +21,7 @@ from pipelines.inventory import RESOURCES
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, FieldMapping, plain
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule, ResourceType
 from pipelines.records.left_out import LeftOut
+from pipelines.records.paths import objects_of
 from pipelines.records.values import compact_json, text_of
 from pipelines.report.issues import safe_text
 from pipelines.settings.settings import Settings
@@ -73,12 +74,15 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         `learned`: says what the target takes in its fields, and in which form.
         """
         fields = {name: field for name, field in self.named.items() if not field.is_open}
+        may_name_records = _may_name_records(learned)
         unknown = {
             name
             for name, field in fields.items()
-            if not field.resources
-            and field.leads_to != NOTHING
-            and not _may_name_records(learned).isdisjoint(field.keys_of(name))
+            if any(
+                not (part.refers or part.entries or part.leads_to == NOTHING)
+                and not may_name_records.isdisjoint(part.keys_of(path))
+                for path, part in field.parts(name)
+            )
         }
         for name in unknown:
             if fields[name].fill is None:
@@ -96,15 +100,21 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if field.asks_where or name in unknown
             for key in field.keys_of(name)
         }
-        return replace(
-            learned,
-            fields=fields,
-            keys=self.keys or learned.keys,
-            takes={name: _with_answers(rule, fields[name]) for name, rule in learned.takes.items() if name in fields},
-            left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
-            unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
-            after_create=self.after_create,
-        ).sent_by(self.form)
+        return (
+            replace(
+                learned,
+                fields=fields,
+                keys=self.keys or learned.keys,
+                takes={
+                    name: _with_answers(rule, fields[name]) for name, rule in learned.takes.items() if name in fields
+                },
+                left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
+                unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
+                after_create=self.after_create,
+            )
+            .without_parts_of_links()
+            .sent_by(self.form)
+        )
 
 
 class Question(NamedTuple):
@@ -197,9 +207,16 @@ def _with_answers(rule: FieldRule, field: FieldMapping) -> FieldRule:
 
 
 def _may_name_records(learned: ResourceType) -> set[str]:
-    """The keys of records that may have numbers of others."""
+    """The keys of records that may have numbers of others, and the paths of those in objects."""
     unknown = {key for key, why in learned.left_out.items() if why in (LeftOut.UNKNOWN_REFERENCE, LeftOut.LINK)}
-    return unknown.union(*map(learned.keys_of, learned.references))
+    unknown |= {
+        key
+        for name in learned.references
+        for path, part in learned.fields[name].parts(name)
+        if part.refers and not part.entries
+        for key in (path, *part.keys_of(path))
+    }
+    return unknown | objects_of(unknown)
 
 
 def mapping_path(settings: Settings, source: str, target: str) -> Path:
@@ -258,6 +275,8 @@ def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:
         yield f"[{resource}] requests: {mistake}"
     for name in (name for names in mapping.keys for name in names if name not in named):
         yield f"[{resource}] keys: '{name}' is no field that is sent."
+    for name in sorted(objects_of(named) & named.keys()):
+        yield f"[{resource}] has '{name}' and a member of it: send the whole object, or its members."
     for name, field in mapping.fields.items():
         yield from _problems_of_field(f"[{resource}.fields] {name}", field)
 
@@ -268,15 +287,17 @@ def _problems_of_field(where: str, field: FieldMapping) -> Iterator[str]:
         yield f"{where}: leads_to = '{field.leads_to}'{did_you_mean(field.leads_to, answers)}. It is one of {', '.join(answers)}."
     if field.post not in ("", OPEN) and not _POST.fullmatch(field.post):
         yield f"{where}: post = '{field.post}': write a path below the record and a key of the body, as in 'publications publication_id'."
-    if field.post and (not field.many or field.inside or field.leads_to == NOTHING):
+    if field.post and (not field.many or field.entries or field.leads_to == NOTHING):
         yield f"{where}: `post` adds numbers of several records (`many = true`), and no plain values, and none inside of objects."
-    if field.leads_to in ("", NOTHING) and not field.kinds and field.inside:
-        yield f"{where}: `inside` says where an id is, and needs the resource that it leads to."
+    if field.entries and (not field.many or field.leads_to or field.kinds or field.values):
+        yield f"{where}: `entries` says what the objects of a list have (`many = true`), and where the number in each member leads."
     for kind, resource in field.kinds.items():
         if resource not in (OPEN, LEFT_OUT, *answers):
             yield f"{where}: kinds: {kind} = '{resource}'{did_you_mean(resource, answers)}. It is one of {', '.join((*answers, LEFT_OUT))}."
-    if field.kinds and (not field.kind or field.leads_to or field.post or (field.many and not field.inside)):
-        yield f"{where}: `kinds` says where each `kind` beside an id leads: with `kind`, and without `leads_to` and `post`."
+    if field.kinds and (not field.kind or field.leads_to or field.post or field.many):
+        yield f"{where}: `kinds` says where each `kind` beside an id leads: with `kind`, and without `leads_to`, `post` and `many`."
+    for name, entry in field.entries.items():
+        yield from _problems_of_field(f"{where}: entries: {name}", entry)
 
 
 def _line_of(lines: list[str], resource: str, name: str) -> int:

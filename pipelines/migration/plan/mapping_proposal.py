@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,7 +28,8 @@ from pipelines.migration.plan.mapping import (
     code_of,
     fields_defined_by,
 )
-from pipelines.records.shapes.field_names import keys_of, names_own_kind, resource_named, stem_of
+from pipelines.migration.plan.taken_apart import reference_stem
+from pipelines.records.shapes.field_names import keys_of, names_own_kind, resource_named
 from pipelines.records.values import text_of
 from pipelines.report.issues import safe_text
 
@@ -82,8 +83,6 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     for name, field in learned.fields.items():
         fields[name] = msgspec.structs.replace(field, values=dict.fromkeys(other_values.get(name, ()), OPEN))
         comments[name] = _known_from(learner, name)
-    for name, field, comment in _unknown_references(learner):
-        fields[name], comments[name] = field, comment
     for name in learned.required:
         if name not in fields:
             fields[name] = FieldMapping(fill=OPEN)
@@ -118,7 +117,8 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     known_from = (
         f"by the description of '{target}'" if is_described else "assumed, as the document has it for publications"
     )
-    return Proposal(learned.resource, _about(learner, target), known_from, mapping, comments, frozenset(shape.fields))
+    shown = frozenset({*shape.fields, *learner.apart.objects})
+    return Proposal(learned.resource, _about(learner, target), known_from, mapping, comments, shown)
 
 
 def _requests(learned: ResourceType) -> dict[str, Any]:
@@ -140,23 +140,6 @@ def proposed_text(earlier: MappingFile | None, proposals: Iterable[Proposal], so
         mapping = earlier.resources.get(proposal.resource) if earlier is not None else None
         text = f"{text.rstrip()}\n\n{_table(proposal)}" if mapping is None else _with_changes(text, proposal, mapping)
     return text
-
-
-def _unknown_references(learner: TypeLearner) -> Iterator[tuple[str, FieldMapping, str]]:
-    """Yield each field about which is asked to which records it refers. One whose form no reference has stays left out."""
-    candidates = learner.candidates()
-    fields = learner.source.fields
-    keys = {key: candidates.get(key, ["publications"])[0] for key in learner.unknown_references}
-    supposed = learner.if_known(keys)
-    for name in supposed.references:
-        key = next((key for key in supposed.keys_of(name) if key in keys), None)
-        if key is None or not (fields[key].may_be_ids or fields[key].has_ids or supposed.fields[name].inside):
-            continue
-        asked = "Which records are these?"
-        if key in candidates:
-            asked = f"All of these are ids of: {', '.join(candidates[key])}."
-        comment = f'{_seen(learner, key)}. {asked} Answer with a resource, or "{NOTHING}" for plain values; or move it to left_out'
-        yield name, msgspec.structs.replace(supposed.fields[name], leads_to=OPEN), comment
 
 
 def _other_values(learner: TypeLearner) -> dict[str, list[str]]:
@@ -195,28 +178,38 @@ def _known_from(learner: TypeLearner, name: str) -> str:
         return f"{seen}{asked if post == OPEN else added}"
     if name not in learned.references:
         return f"{seen}{_one_of(learner, name)}"
+    parts = [(path, part) for path, part in field.parts(name) if part.refers and not part.entries]
+    known = [(path, part.asks_where, _where_known(learner, path, part)) for path, part in parts]
+    if not field.entries:
+        return seen + "".join(f"{'.' if is_asked else ';'} {how}" for _path, is_asked, how in known)
+    return "; ".join([seen, *(f"{path.removeprefix(f'{name}/')}: {how}" for path, _is_asked, how in known)])
+
+
+def _where_known(learner: TypeLearner, path: str, field: FieldMapping) -> str:
+    """Where is known from to which records a field refers; else the question, with the candidates."""
+    key = next(key for key in field.keys_of(path) if key in learner.source.fields)
     if field.kinds:
-        return f"{seen}{_known_by_kind(learner.by_kind[key].owners, field)}"
-    for member, why in learned.link_members.get(name, {}).items():
-        if member not in field.members:
-            seen += f"; {member} is not sent: {REASONS[why].problem.rstrip('.')}"
-    if field.inside not in ((), ("id",)):
-        return f"{seen}; by the name of the member"
-    if any(resource_named(stem_of(word)) or names_own_kind(stem_of(word)) for word in (name, key)):
-        return f"{seen}; by its name"
-    return f"{seen}; {'by the names beside its numbers' if learner.is_known_by_names(key) else 'an assumption'}"
+        return _known_by_kind(learner.by_kind[key].owners, field)
+    if field.leads_to == OPEN:
+        owners = learner.candidates.get(key)
+        asked = f"All of these are ids of: {', '.join(owners)}." if owners else "Which records are these?"
+        return f'{asked} Answer with a resource, or "{NOTHING}" for plain values; or move it to left_out'
+    stems = [reference_stem(word) for word in (path, key)]
+    if any(resource_named(stem) or names_own_kind(stem) for stem in stems):
+        return "by its name"
+    return "by the names beside its numbers" if learner.is_known_by_names(key) else "an assumption"
 
 
 def _known_by_kind(owners: Mapping[str, Sequence[str]], field: FieldMapping) -> str:
     if not field.is_open:
-        return "; by the kinds beside its numbers"
+        return "by the kinds beside its numbers"
     asked = "; ".join(
         f"{kind}: {', '.join(owners.get(kind, ())) or 'ids of nothing that was read'}"
         for kind, resource in field.kinds.items()
         if resource == OPEN
     )
     return (
-        f". Which records are those of each kind? Half of its ids or more are of: {asked}. Answer each with a resource, "
+        f"Which records are those of each kind? Half of its ids or more are of: {asked}. Answer each with a resource, "
         f'"{NOTHING}" for plain values, or "{LEFT_OUT}"'
     )
 
@@ -228,12 +221,13 @@ def _seen(learner: TypeLearner, key: str) -> str:
 
 def _with_value(learner: TypeLearner, key: str) -> int:
     """The records that have a value in a field."""
-    return sum(learner.source.fields[key].kinds.values())
+    field = learner.shape(key)
+    return sum(field.kinds.values()) if field is not None else 0
 
 
 def _key_in_source(learner: TypeLearner, name: str) -> str:
     """The key under which records of the source have a field that is sent."""
-    return next(key for key in learner.type.keys_of(name) if key in learner.source.fields)
+    return next(key for key in learner.type.keys_of(name) if learner.shape(key) is not None)
 
 
 def _one_of(learner: TypeLearner, name: str) -> str:
@@ -330,13 +324,20 @@ def _with_new_values(text: str, proposal: Proposal, mapping: ResourceMapping) ->
             break
         code = code_of(line).rstrip()
         for name, field in fields_defined_by(code).items():
-            proposed = proposal.mapping.named.get(name, PLAIN)
-            values = dict.fromkeys(proposed.values, OPEN) | field.values
-            kinds = dict.fromkeys(proposed.kinds, OPEN) | field.kinds if field.kinds else {}
-            asked = msgspec.structs.replace(field, values=values, kinds=kinds)
+            asked = _with_new_questions(field, proposal.mapping.named.get(name, PLAIN))
             if mapping.fields.get(name) == field and asked != field:
                 lines[number] = _line(name, asked) + line[len(code) :]
     return text[: header.end()] + "\n".join(lines)
+
+
+def _with_new_questions(field: FieldMapping, proposed: FieldMapping) -> FieldMapping:
+    """A field with a question for each value and each kind that it does not know, in its entries, too."""
+    values = dict.fromkeys(proposed.values, OPEN) | field.values
+    kinds = dict.fromkeys(proposed.kinds, OPEN) | field.kinds if field.kinds else {}
+    entries = {
+        name: _with_new_questions(entry, proposed.entries.get(name, PLAIN)) for name, entry in field.entries.items()
+    }
+    return msgspec.structs.replace(field, values=values, kinds=kinds, entries=entries)
 
 
 def _header_of_fields(text: str, resource: str) -> re.Match[str] | None:

@@ -213,7 +213,7 @@ class RowMaker:
     def _added_later(self, name: str, ids: list[RecordId], reference: PlannedReference | None) -> PlannedReference:
         """The records that are added to a list below the record, once that is there."""
         resource = self.resource.fields[name].leads_to
-        later = reference or PlannedReference([Referred(resource, number, number) for number in ids], many=True)
+        later = reference or PlannedReference([Referred(resource, number, number) for number in ids], ids)
         self.totals.requests += max(0, len(later.records) - 1)
         return replace(later, later=True)
 

@@ -69,7 +69,7 @@ def references(journal: Journal, target: Target) -> References:
 
 def to_user(source_id: int, *, later: bool = False) -> PlannedReference:
     """A reference to an account that is still to be created."""
-    return PlannedReference([Referred("users", source_id, None)], later=later)
+    return PlannedReference([Referred("users", source_id, None)], {"source": source_id}, later=later)
 
 
 def book(fields: dict[str, Any], **values: Any) -> PlanRow:
@@ -80,8 +80,8 @@ def test_a_row_waits_for_the_records_of_its_own_resource_that_are_to_be_created(
     """Not for those that are there, of other resources, or linked later."""
     own = "publications"
     found = {
-        "parent_id": PlannedReference([Referred(own, 5, None), Referred(own, 6, 60)], many=True),
-        "sequel_id": PlannedReference([Referred(own, 7, None)], later=True),
+        "parent_id": PlannedReference([Referred(own, 5, None), Referred(own, 6, 60)], [{"source": 5}, 60]),
+        "sequel_id": PlannedReference([Referred(own, 7, None)], {"source": 7}, later=True),
         "contributor": to_user(8),
     }
     assert own_references(book({}, references=found)) == {5}

@@ -34,6 +34,10 @@ from tests.sandbox.process import SandboxProcess
 ID_OR_NULL = {"type": ["integer", "null"]}
 IDS = {"type": "array", "items": {"type": "integer"}}
 BY_KIND = {"type": "object", "properties": {"item_type": {"type": "string"}, "item_id": {"type": "integer"}}}
+TWO_IDS = {
+    "type": ["object", "null"],
+    "properties": {"collection_id": {"type": "integer"}, "task_id": ID_OR_NULL, "note": {"type": "string"}},
+}
 SHAPES: dict[str, Any] = {
     "resources": {
         "collections": {
@@ -47,6 +51,8 @@ SHAPES: dict[str, Any] = {
                 "subject_type": {"schema": {"type": ["string", "null"]}, "seed": [None]},
                 "subject_id": {"schema": ID_OR_NULL, "seed": [None]},
                 "about": {"schema": {"type": "array", "items": BY_KIND}, "seed": [[]]},
+                "origin": {"schema": TWO_IDS, "seed": [None]},
+                "beside": {"schema": {"type": "array", "items": TWO_IDS}, "seed": [[]]},
             }
         },
         "tasks": {
@@ -127,11 +133,20 @@ def make_hierarchy(library: LibraryPair, verb: str) -> None:
     about = [("Task", task), ("Collection", after)]
     wholes = {one["id"]: record for one, record in zip(made, records, strict=True)}
     for number, change in {
-        after: {"parent_id": before, "subject_type": "Collection", "subject_id": before},
+        after: {
+            "parent_id": before,
+            "subject_type": "Collection",
+            "subject_id": before,
+            "origin": {"collection_id": before, "task_id": task, "note": "by hand"},
+        },
         before: {
             "child_ids": [after, other],
             "open_task_id": task,
             "about": [{"item_type": kind, "item_id": number} for kind, number in about],
+            "beside": [
+                {"collection_id": one, "task_id": task, "note": "left"},
+                {"collection_id": other, "note": "right"},
+            ],
         },
         itself: {"parent_id": itself, "subject_type": "Task", "subject_id": task},
         one: {"parent_id": other},
@@ -156,6 +171,11 @@ def meaning(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str,
             "task": record["open_task_id"] and tasks[record["open_task_id"]],
             "subject": record["subject_type"] and by_kind[record["subject_type"]][record["subject_id"]],
             "about": [by_kind[entry["item_type"]][entry["item_id"]] for entry in record["about"] or ()],
+            "beside": [
+                (names[entry["collection_id"]], entry.get("task_id") and tasks[entry["task_id"]], entry["note"])
+                for entry in (record["origin"], *(record["beside"] or ()))
+                if entry
+            ],
         }
         for record in collections.values()
     }
@@ -189,24 +209,25 @@ def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back
     """
     before = meaning(pair)
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
-    assert {"parent_id", "child_ids", "open_task_id", "subject_id", "about"} <= plan.types[
+    assert {"parent_id", "child_ids", "open_task_id", "subject_id", "about", "origin/task_id", "beside"} <= plan.types[
         "collections"
     ].references.keys()
     assert links_of(plan) == {
-        BEFORE: {"child_ids", "open_task_id", "about"},
+        BEFORE: {"child_ids", "open_task_id", "about", "beside"},
+        AFTER: {"origin/collection_id", "origin/task_id", "origin/note"},
         ITSELF: {"parent_id", "subject_id"},
         ONE: {"parent_id"},
     }
     applied = pair.apply(plan)
     requests = applied.requests
     assert [failure.problem for failure in applied.failures] == []
-    assert applied.linked == 3
+    assert applied.linked == 4
     assert requests - plan.facts.requests in reads
     assert moved(pair) == moved(pair, "library")
     with pair.migration() as migration:
         assert migration.verify(plan).as_planned
         status = migration.status(plan)
-        assert (status.written, status.planned["links"], status.done["links"]) == (True, 3, 3)
+        assert (status.written, status.planned["links"], status.done["links"]) == (True, 4, 4)
     assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
     assert pair.apply(plan).requests == 0
     with pair.migration() as migration:

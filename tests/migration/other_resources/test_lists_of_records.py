@@ -282,10 +282,10 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(pair: Library
     assert pair.plan(snapshot, resources=resources).types["tasks"].left_out == {"remark_ids": "unknown_reference"}
     with pair.migration() as migration:
         mapping = migration.map(snapshot, "new")
-    lines = [line.partition("  #")[0] for line in mapping.text.splitlines() if "post = " in line]
+    lines = sorted(line.partition("  #")[0] for line in mapping.text.splitlines() if "post = " in line)
     assert lines == [
-        'publication_ids = { leads_to = "publications", many = true, post = "members publication_id" }',
         'assignee_ids = { leads_to = "users", many = true, post = "assignees user_id" }',
+        'publication_ids = { leads_to = "publications", many = true, post = "members publication_id" }',
         'remark_ids = { leads_to = "?", many = true, post = "remarks id" }',
     ]
     mapping.path.write_text(mapping.text.replace(lines[2], lines[2].replace("?", "nothing")))

@@ -82,7 +82,7 @@ def test_questions_are_answered_and_followed(pair: LibraryPair, sandbox: Sandbox
         'shelf = { leads_to = "?" }',
         'branch = { fill = "?" }',
         'kind = { values = { person = "?", corporate = "?", subject = "?" } }',
-        'kept = { leads_to = "?", inside = ["ref"], members = ["by"] }',
+        '"kept/ref" = { leads_to = "?" }',
     }, mapping.text
 
     plan = pair.plan(snapshot, resources=ALL_RESOURCES)
@@ -103,7 +103,7 @@ def test_questions_are_answered_and_followed(pair: LibraryPair, sandbox: Sandbox
     for name in ("shelf", "rack"):
         text = text.replace(f'{name} = {{ leads_to = "?"', f'{name} = {{ leads_to = "nothing"')
     text = text.replace('fill = "?"', 'fill = "east"')
-    text = text.replace('kept = { leads_to = "?"', 'kept = { leads_to = "publications"')
+    text = text.replace('"kept/ref" = { leads_to = "?"', '"kept/ref" = { leads_to = "publications"')
     for ours, theirs in KINDS.items():
         text = text.replace(f'{ours} = "?"', f'{ours} = "{theirs}"')
     mapping.path.write_text(f"{text}\n# signed: the librarian\n")

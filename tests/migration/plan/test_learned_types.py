@@ -8,9 +8,12 @@ import pytest
 
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, ResourceType
+from pipelines.migration.plan.build import without_questions
 from pipelines.migration.plan.learned_types import learn_from_shapes
+from pipelines.migration.plan.mapped_references import mapped
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.left_out import LeftOut
+from pipelines.records.paths import nested
 from pipelines.records.shapes.observation import Observer, RecordShape
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 
@@ -33,7 +36,6 @@ def learned(resource: str, record: dict[str, Any], schema: ResourceSchema | None
         ("collections", "records", [1, 2]),
         ("collections", "items", [{"position": 1, "publication": {"id": 7}, "added_by_id": 3}]),
         ("collections", "items", [{"position": 1, "record_id": 7}]),
-        ("hard_copies", "holding", {"location_id": 7, "donor_id": 3}),
         ("tasks", "subjectId", 7),
         ("tasks", "subject_id", 7.0),
         ("tasks", "book_ids", {"7": True, "8": False}),
@@ -45,7 +47,7 @@ def learned(resource: str, record: dict[str, Any], schema: ResourceSchema | None
 )
 def test_numbers_that_lead_nobody_knows_where_are_left_out(resource: str, field: str, value: Any) -> None:
     """As a plain value, the number would be that of another record in the target."""
-    found = learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value})
+    found = without_questions(learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value}))
     assert field not in found.fields
     assert found.left_out[field] == LeftOut.UNKNOWN_REFERENCE
 
@@ -64,11 +66,14 @@ def test_a_reference_in_objects_is_known(
 ) -> None:
     found = learned(resource, {"id": 1, "name": "N", "title": "T", field: [entry]})
     assert found.references == {field: (leads_to,)}
-    [value] = found.values({field: [entry]})[field]
-    assert (found.fields[field].id_of(value), found.fields[field].sent([found.fields[field].with_id(value, 9)])) == (
-        7,
-        [sent],
-    )
+    assert body(found, {field: [entry]}) == {field: [sent]}
+
+
+def body(found: ResourceType, record: dict[str, Any], *, new_id: int = 9) -> dict[str, Any]:
+    """What is sent of a record, where those to which it refers became another one."""
+    led = mapped(found, found.form(record), lambda _resource, _number: (True, new_id))
+    payloads = [found.fields[name].payload(name, value) for name, value in led.values.items()]
+    return nested({path: value for payload in payloads for path, value in payload.items()})
 
 
 @pytest.mark.parametrize(
@@ -85,21 +90,61 @@ def test_a_reference_in_objects_is_known(
 def test_a_reference_in_an_object_is_known(
     resource: str, field: str, value: dict[str, Any], leads_to: str, sent: dict[str, Any]
 ) -> None:
-    """An object without the number is not sent."""
+    """Its members are fields of their own: what it says besides is sent without the number, too."""
     found = learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value})
-    assert found.references == {field: (leads_to,)}
-    read = found.values({field: value})[field]
-    mapping = found.fields[field]
-    assert (mapping.id_of(read), mapping.payload(field, mapping.with_id(read, 9))) == (7, {field: sent})
-    assert found.form({field: {"shelf": "B"}}).why == {field: LeftOut.NO_RECORD}
+    assert {*found.referred} == {leads_to}
+    assert body(found, {field: value}) == {field: sent}
+    assert body(found, {field: {"shelf": "B"}}) == ({field: {"shelf": "B"}} if "shelf" in value else {})
 
 
-def test_an_entry_without_its_number_is_left_out() -> None:
-    entries = [{"data": {"type": "publications", "id": "7"}}, {"data": None}, {"note": "lost"}]
+def test_each_number_in_objects_leads_to_its_own_records() -> None:
+    """Also at depth, in lists within objects of lists. With one of which nobody knows where it leads, its object waits for an answer."""
+    holding = {"location_id": 7, "by": {"user_id": 3, "since": "2020"}, "donor_id": 4}
+    items = [{"position": 1, "publication": {"id": 7}, "added_by": {"user_id": 3}, "task_ids": [1, 2]}]
+    found = learned("hard_copies", {"id": 1, "barcode": "B", "holding": holding, "items": items})
+    known = without_questions(found)
+    assert found.fields["holding/donor_id"].asks_where
+    assert known.left_out == dict.fromkeys(("holding/donor_id", "holding/location_id"), LeftOut.UNKNOWN_REFERENCE)
+    assert known.references == {
+        "holding/by/user_id": ("users",),
+        "items": ("publications", "users", "tasks"),
+    }
+    assert body(known, {"holding": holding, "items": items}) == {
+        "holding": {"by": {"user_id": 9, "since": "2020"}},
+        "items": [{"position": 1, "publication": {"id": 9}, "added_by": {"user_id": 9}, "task_ids": [9, 9]}],
+    }
+    assert known.form({"holding": holding}).unsent == {"holding/donor_id": 4, "holding/location_id": 7}
+
+
+def test_an_entry_without_its_number_says_the_rest() -> None:
+    entries = [{"data": {"type": "publications", "id": "7"}}, {"data": None}, {"note": "kept"}]
     found = learned("tasks", {"id": 1, "title": "T", "publications": entries})
-    sent, *others = found.values({"publications": entries})["publications"]
-    assert sent == {"data": {"type": "publications", "id": 7}}
-    assert [found.fields["publications"].id_of(entry) for entry in others] == [None, None]
+    sent = [{"data": {"type": "publications", "id": "9"}}, {"note": "kept"}]
+    assert body(found, {"publications": entries}) == {"publications": sent}
+
+
+def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:
+    record = {
+        "id": "1",
+        "type": "hard_copies",
+        "attributes": {"barcode": "B", "note": "N"},
+        "relationships": {
+            "publication": {"data": {"type": "publications", "id": "7"}},
+            "location": {"data": {"type": "locations", "id": "3"}},
+        },
+    }
+    found = learned("hard_copies", record)
+    assert found.keys[0][0] == "attributes/barcode"
+    assert body(found, record) == {
+        "type": "hard_copies",
+        "attributes": {"barcode": "B", "note": "N"},
+        "relationships": {
+            "publication": {"data": {"type": "publications", "id": "9"}},
+            "location": {"data": {"type": "locations", "id": "9"}},
+        },
+    }
+    cleared = found.fields["relationships/location/data/id"].payload("relationships/location/data/id", None)
+    assert nested(cleared) == {"relationships": {"location": {"data": None}}}
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pipelines.errors import ConfigurationError
-from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest
+from pipelines.migration.model.field_mapping import PLAIN, FieldMapping
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest, ResourceType
 from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapped_references import mapped
 from pipelines.migration.plan.mapping import MappingFile, fields_defined_by
 from pipelines.migration.plan.mapping_proposal import propose, proposed_text
 from pipelines.records.left_out import LeftOut
+from pipelines.records.paths import nested
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 from tests.migration.plan.test_numbers_of_records import listing
 
@@ -126,10 +128,10 @@ def test_what_is_asked_and_what_an_answer_does(tmp_path: Path) -> None:
     text = text_of([learner])
     file = file_of(text)
     asked = [text.splitlines()[question.line - 1] for question in file.questions()]
-    assert asked == ['state = { values = { shut = "?" } }', 'shelf = { leads_to = "?" }', 'desk = { fill = "?" }']
-    assert "locations" in text.splitlines()[file.questions()[1].line - 2]
+    assert asked == ['shelf = { leads_to = "?" }', 'state = { values = { shut = "?" } }', 'desk = { fill = "?" }']
+    assert "locations" in text.splitlines()[file.questions()[0].line - 2]
     numbers = [question.line for question in file.questions()]
-    fields = ", ".join(f"{name} (line {line})" for name, line in zip(("state", "shelf", "desk"), numbers, strict=True))
+    fields = ", ".join(f"{name} (line {line})" for name, line in zip(("shelf", "state", "desk"), numbers, strict=True))
     assert file.unanswered("tasks") == f"in mappings/old-to-new.toml {fields} have no answer"
     unanswered = file.follow(learner.type)
     assert unanswered.form(records[0]).values == {"title": "A"}
@@ -151,16 +153,31 @@ def test_what_is_asked_and_what_an_answer_does(tmp_path: Path) -> None:
     assert (plain.references, plain.form(records[1]).values["shelf"]) == ({}, 2)
 
 
-def test_objects_with_two_numbers_of_records_are_left_out(tmp_path: Path) -> None:
+def test_a_number_beside_another_in_objects_is_a_question(tmp_path: Path) -> None:
     """`by` has numbers of locations, whatever its name, and must not be sent beside the publication; `part` is a quantity."""
     records = [
         {"id": 1, "title": "A", "kept": [{"publication_id": 5, "by": 1}], "read": [{"publication_id": 5, "part": 1}]},
         {"id": 2, "title": "B", "kept": [{"publication_id": 6, "by": 2}], "read": [{"publication_id": 6, "part": 2}]},
     ]
     learner = learner_of(tmp_path, records, ResourceSchema(), read=["publications"])
-    assert learner.type.form(records[0]).why == {"kept": LeftOut.UNKNOWN_REFERENCE}
-    tasks = file_of(text_of([learner])).resources["tasks"]
-    assert (tasks.left_out, tasks.fields["read"].members) == (("kept",), ("part",))
+    text = text_of([learner])
+    file = file_of(text)
+    [question] = file.questions()
+    asked, line = text.splitlines()[question.line - 2 : question.line]
+    assert (
+        line
+        == 'kept = { many = true, entries = { publication_id = { leads_to = "publications" }, by = { leads_to = "?" } } }'
+    )
+    assert "; publication_id: by its name; by: All of these are ids of: tasks, locations. " in asked
+    assert file.follow(learner.type).form(records[0]).why == {"kept": LeftOut.UNKNOWN_REFERENCE}
+    read = file.resources["tasks"].fields["read"]
+    assert read.entries == {"publication_id": FieldMapping(leads_to="publications"), "part": PLAIN}
+    answered = file_of(text.replace('"?"', '"locations"')).follow(learner.type)
+    assert answered.references == {"kept": ("publications", "locations"), "read": ("publications",)}
+    plain = file_of(text.replace('by = { leads_to = "?" }', "by = {}")).follow(learner.type)
+    assert plain.form(records[0]).why == {"kept": LeftOut.UNKNOWN_REFERENCE}, (
+        "a number that nobody said is none of a record"
+    )
 
 
 @pytest.mark.parametrize("line", ["shelf = {}", 'shelf = { leads_to = "" }', 'rack = { from = ["shelf"] }', ""])
@@ -175,7 +192,7 @@ def test_numbers_of_records_are_sent_only_where_the_file_says_what_they_are(tmp_
 
 
 def test_a_demanded_field_that_is_left_out_is_filled_and_never_sent(tmp_path: Path) -> None:
-    record = {"id": 1, "title": "A", "kept": [{"publication_id": 1, "location_id": 1}]}
+    record = {"id": 1, "title": "A", "kept": {"1": "lent", "2": "here"}}
     fields = {"title": FieldSchema(), "kept": FieldSchema()}
     learner = learner_of(tmp_path, [record], ResourceSchema(create=PayloadSchema(fields, ["kept"])))
     text = text_of([learner])
@@ -264,20 +281,20 @@ def test_a_value_that_came_later_is_asked_about_in_the_line_of_its_field(tmp_pat
     ("value", "example"),
     [
         (
-            {"location_id": 1, "since": "2020-01-02", "by": "Ann 2", "at": ["B-7", "B-8"]},
-            '{"location_id":1,"since":"2020-01-02","by":"…","at":["B-7"]}',
+            [{"location_id": 1, "on": "2020-01-02", "by": "Ann", "at": ["B7", "B8"]}],
+            '[{"location_id":1,"on":"2020-01-02","by":"…","at":["B7"]}]',
         ),
-        ({"location_id": 1, "of": "Publication", "by": "my book"}, '{"location_id":1,"of":"Publication","by":"…"}'),
+        ([{"location_id": 1, "of": "Publication", "by": "my book"}], '[{"location_id":1,"of":"Publication","by":"…"}]'),
     ],
 )
-def test_a_line_has_an_example_without_what_may_be_personal(tmp_path: Path, value: Json, example: str) -> None:
+def test_a_line_has_an_example_without_what_may_be_personal(tmp_path: Path, value: list[Json], example: str) -> None:
     """The name of a resource is none, and says of which kind the record beside it is."""
     [line] = [
         line
         for line in text_of(
             [learner_of(tmp_path, [{"id": 1, "title": "A", "place": value}], ResourceSchema())]
         ).splitlines()
-        if line.startswith("place")
+        if line.startswith(("place", "# 1 of 1"))
     ]
     assert f"such as {example}" in line
 
@@ -330,12 +347,16 @@ def test_references_to_records_of_several_kinds_lead_to_those_of_each_kind(
         record = {"id": 1 + row, "title": f"T{row}", **pair(kind, number)}
         for learned in sent:
             led = mapped(learned, learned.form(record), lambda resource, number: (resource != "tasks", number * 10))
-            body: Json = {}
-            for name, value in led.values.items():
-                body |= learned.fields[name].payload(name, value)
+            body = body_of(learned, led.values)
             assert (body, led.unsent) == ({"title": f"T{row}", **pair(kind, number * 10)}, {})
             of_target = learned.of_target.form({"id": 9, **body})
             assert learned.compared(of_target.values) == learned.compared(led.values)
+
+
+def body_of(learned: ResourceType, values: Json) -> Json:
+    """What is sent of these values."""
+    payloads = [learned.fields[name].payload(name, value) for name, value in values.items()]
+    return nested({path: value for payload in payloads for path, value in payload.items()})
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -355,8 +376,7 @@ def test_a_kind_that_names_nothing_is_a_question(tmp_path: Path, pair: Callable[
     for answer, sent in {"locations": 20, "nothing": 2, "left out": None}.items():
         answered = file_of(text.replace('Desk = "?"', f'Desk = "{answer}"')).follow(learner.type)
         led = mapped(answered, answered.form(desk), lambda _resource, number: (True, number * 10))
-        [name] = answered.references
-        body = answered.fields[name].payload(name, led.values[name]) if name in led.values else {}
+        body = body_of(answered, {name: led.values[name] for name in answered.references if name in led.values})
         assert body == ({} if sent is None else pair("Desk", sent))
         assert [*led.why.values()] == ([LeftOut.NOT_MAPPED] if sent is None else [])
 
@@ -403,11 +423,11 @@ def test_the_kind_of_a_location_and_kinds_of_one_resource_are_no_references_of_s
     many = {"id": 2, "title": "B", "locations": {"data": [{"type": "locations", "id": "1"}], "links": {"self": "/l"}}}
     learned = learner_of(tmp_path, [many], ResourceSchema()).type
     led = mapped(learned, learned.form(many), lambda _resource, number: (True, number * 10))
-    body = learned.fields["locations"].payload("locations", led.values["locations"])
-    assert body == {"locations": {"data": [{"type": "locations", "id": "10"}]}}
+    body = body_of(learned, led.values)
+    assert body == {"title": "B", "locations": {"data": [{"type": "locations", "id": "10"}]}}
     for name in ("location", "held_at"):
         of_one = [{"id": 1, "title": "A", name: {"data": {"type": "locations", "id": "1"}}}]
-        assert learner_of(tmp_path, of_one, ResourceSchema()).type.references == {name: ("locations",)}
+        assert learner_of(tmp_path, of_one, ResourceSchema()).type.references == {f"{name}/data/id": ("locations",)}
 
 
 def test_the_form_of_requests_is_a_line_that_a_plan_follows(tmp_path: Path) -> None:
@@ -445,7 +465,8 @@ def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
         ("[tasks]\nsame = ['a']\n[tasks.fields]\na = {}", "[tasks] has 'a' twice"),
         ("[tasks]\nkeys = [['title']]", "'title' is no field that is sent"),
         ("[tasks.fields]\na = { leads_to = 'location' }", "leads_to = 'location' (did you mean 'locations'?)"),
-        ("[tasks.fields]\na = { inside = ['b'] }", "needs the resource"),
+        ("[tasks.fields]\na = { entries = { b = {} } }", "what the objects of a list have"),
+        ("[tasks]\nsame = ['a', 'a/b']", "'a' and a member of it"),
         ("[tasks.fields]\na = { lead_to = 'users' }", "[tasks.fields] a: Object contains unknown field `lead_to`"),
         ("[tasks.after_create]\na = 'POST done'", "[tasks.after_create] a = 'POST done': it is PATCH or PUT"),
         ("[tasks]\nsame = ['a']\n[tasks.after_create]\na = 'PUT done'", "[tasks] has 'a' twice"),
@@ -490,8 +511,8 @@ def test_what_is_said_of_a_link_goes_with_it_or_is_named(
     schema = ResourceSchema() if entry is None else ResourceSchema(create=PayloadSchema(fields))
     learner = learner_of(tmp_path, ROLES, schema, "collections", ["users"])
     form = learner.type.form(ROLES[0])
-    assert learner.type.fields["contributors"].sent(form.values["contributors"])[0] == sent
-    assert form.why == ({} if why is None else {"contributors.role": why})
+    assert body_of(learner.type, form.values)["contributors"][0] == sent
+    assert form.why == ({} if why is None else {"contributors/role": why})
     followed = file_of(text_of([learner])).follow(learner.type)
     assert followed.form(ROLES[0]) == form
-    assert form.unsent == ({} if why is None else {"contributors.role": ["author"]})
+    assert form.unsent == ({} if why is None else {"contributors/role": ["author"]})

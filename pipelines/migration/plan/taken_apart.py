@@ -1,0 +1,146 @@
+"""Takes objects with references apart: each of their members is a field of its own, such as `holding/location_id`.
+
+An object that is the record to which it refers stays whole, and so does one that refers to none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from pipelines.migration.plan.kinds_beside import DATA, objects_in
+from pipelines.records.additional_fields import is_managed
+from pipelines.records.paths import ATTRIBUTES, members_apart
+from pipelines.records.shapes.field_names import may_name_records, resource_named, stem_of
+from pipelines.records.shapes.observation import FieldShape, RecordShape
+from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
+
+
+class TakenApart:
+    """The objects of a resource that are taken apart.
+
+    `typed`: paths of ids with a kind beside them; `links`: path of a reference whose objects say something of the link → which members;
+    `with_ids`: paths of objects whose values may be ids, whatever their names.
+    """
+
+    def __init__(
+        self,
+        shape: RecordShape,
+        typed: Collection[str] = (),
+        links: Mapping[str, Collection[str]] | None = None,
+        with_ids: Collection[str] = (),
+    ) -> None:
+        self._typed, self._links, self._with_ids = typed, links or {}, with_ids
+        self._objects = dict[str, Container[str]]()
+        """Path → the members that are fields."""
+        self.lists = dict[str, FieldShape]()
+        """Path of a list of such objects, the inner ones first → its shape."""
+        self._look_into(shape.fields, "")
+        self.whole = shape
+
+    @property
+    def objects(self) -> Collection[str]:
+        """The paths of all of them."""
+        return self._objects.keys()
+
+    def _look_into(self, fields: Mapping[str, FieldShape], above: str) -> bool:
+        """Note the objects of these fields; whether there are any."""
+        are_apart = [self._is_apart(name, field, above, fields) for name, field in fields.items()]
+        return any(are_apart)
+
+    def _is_apart(self, name: str, field: FieldShape, above: str, beside: Container[str]) -> bool:
+        path, objects = f"{above}{name}", objects_in(field)
+        if objects is None or "/" in name:
+            return False
+        members = objects.members
+        is_typed = f"{path}/id" in self._typed or (name == DATA and {"id", "type"} <= members.keys())
+        if path in self._links:
+            self._objects[path] = {"id", *self._links[path]}
+        elif is_embedded(path, objects) and not is_typed:
+            return False
+        else:
+            others = members.keys() - ({"id", "links", "meta"} if DATA in members else {"id"})
+            refers = (
+                is_typed
+                or path in self._with_ids
+                or any(
+                    f"{path}/{member}" in self._typed or may_name_records(member, members[member], path)
+                    for member in others
+                )
+            )
+            is_content = name == ATTRIBUTES and "relationships" in beside  # as in JSON:API
+            self._objects[path] = others | ({"id"} if is_typed else set())
+            if not (self._look_into(members, f"{path}/") or refers or is_content):
+                del self._objects[path]
+                return False
+        if objects is not field:
+            self.lists[path] = field
+        return True
+
+    def shape(self, shape: RecordShape) -> RecordShape:
+        """The shape of records whose objects are taken apart."""
+        return replace(shape, fields=dict(self._shapes(shape.fields, "")))
+
+    def _shapes(self, fields: Mapping[str, FieldShape], above: str) -> Iterator[tuple[str, FieldShape]]:
+        for name, field in fields.items():
+            path, objects = f"{above}{name}", objects_in(field)
+            if path in self._objects and objects is not None:
+                inner = {member: part for member, part in objects.members.items() if self._is_field(path, member)}
+                yield from self._shapes(inner, f"{path}/")
+            elif "/" not in name:
+                yield path, field
+
+    def _is_field(self, path: str, member: str) -> bool:
+        return member in self._objects[path] and (member == "id" or not is_managed(member))
+
+    def record(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """A record whose objects are taken apart; what lists of objects have are lists."""
+        return members_apart(record, self._objects)
+
+    def schema(self, schema: ResourceSchema) -> ResourceSchema:
+        """A description of such records."""
+        return replace(
+            schema,
+            record=self._described(schema.record),
+            create=self._payload(schema.create),
+            change=self._payload(schema.change),
+        )
+
+    def _payload(self, payload: PayloadSchema | None) -> PayloadSchema | None:
+        if payload is None:
+            return None
+        required = [name for name in payload.required if name not in self._objects or name in self.lists]
+        return replace(payload, fields=self._described(payload.fields), required=required)
+
+    def _described(self, fields: Mapping[str, FieldSchema]) -> dict[str, FieldSchema]:
+        return dict(self._schemas(fields, "", read_only=False))
+
+    def _schemas(
+        self, fields: Mapping[str, FieldSchema], above: str, *, read_only: bool
+    ) -> Iterator[tuple[str, FieldSchema]]:
+        """Yield path and description of each field; a description that lacks the members of an object says nothing about them."""
+        for name, described in fields.items():
+            path, is_filled = f"{above}{name}", read_only or described.read_only
+            members = (described.entries or described).members
+            if path not in self._objects:
+                yield path, replace(described, read_only=is_filled)
+            elif members:
+                yield from self._schemas(members, f"{path}/", read_only=is_filled)
+            else:
+                known = (field for field in self.shape(self.whole).fields if field.startswith(f"{path}/"))
+                yield from ((field, FieldSchema(read_only=is_filled)) for field in known)
+
+
+def is_embedded(path: str, objects: FieldShape) -> bool:
+    """Whether objects are the records to which they refer, with a number of their own below the name of a resource."""
+    return objects.has_ids and resource_named(reference_stem(path)) is not None
+
+
+def reference_stem(path: str) -> str:
+    """The words by which a reference is named: neither `id` nor `data` at the end of its path says what it is."""
+    *above, last = path.split("/")
+    while above and (last in ("id", DATA)):
+        last = above.pop()
+    return stem_of("/".join([*above, last]))
