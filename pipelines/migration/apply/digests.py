@@ -10,6 +10,7 @@ from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import ResourceType
+from pipelines.records.paths import value_at
 from pipelines.records.values import RecordId
 
 Digests = Mapping[str, str | None]
@@ -65,7 +66,7 @@ def not_kept(
         for name, value in expected.items()
         if value is not None and received.get(name) != value and (name in counted or resource_type.has(record, name))
     ]
-    ignored = [name for name in fields if name in resource_type.undocumented and record.get(name) is None]
+    ignored = [name for name in fields if name in resource_type.undocumented and value_at(record, name) is None]
     changed = [name for name in fields if name not in ignored]
     messages = [f"{', '.join(changed)}: the service answered another value than was sent."] if changed else []
     messages += [f"{', '.join(ignored)}: the service answered without it, so it does not keep it."] if ignored else []

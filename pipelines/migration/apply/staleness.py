@@ -63,7 +63,7 @@ def _described_otherwise(plan: Plan, now: Description | None) -> Iterator[str]:
         return
     for resource in (PUBLICATIONS, *plan.facts.written_other_resources):
         fields, earlier, later = (
-            (plan.types[resource].fields if resource in plan.types else ()),
+            {name.partition("/")[0] for name in (plan.types[resource].fields if resource in plan.types else ())},
             *(description.resources.get(resource, ResourceSchema()) for description in (before, now)),
         )
         for asked, asks in ((earlier.create, later.create), (earlier.change, later.change)):
