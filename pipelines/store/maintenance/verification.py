@@ -98,8 +98,8 @@ def keys_to_verify(data: DataFolder, name: str | None) -> list[str]:
     With the newest ones come all snapshots with an unreadable manifest: any of them might be the newest.
     """
     snapshots, damaged = data.examine_snapshots()
-    names = {snapshot.name: snapshot.key for snapshot in snapshots} | {entry.name: entry.key for entry in damaged}
-    if named := [key for full, key in names.items() if name in (full, full.partition("/")[2])]:
+    every: list[Snapshot | DamagedSnapshot] = [*snapshots, *damaged]
+    if named := [snapshot.key for snapshot in every if name in (snapshot.name, snapshot.id)]:
         return named
     newest = _newest(snapshots, damaged)
     if name is not None and name not in newest:

@@ -85,6 +85,11 @@ class Snapshot:
         return f"{self.manifest.tenant}/{self.manifest.snapshot}"
 
     @property
+    def id(self) -> str:
+        """The id, such as `20261120T020000Z`."""
+        return self.manifest.snapshot
+
+    @property
     def counts(self) -> dict[str, int]:
         """Resource → records."""
         return {resource: facts.records for resource, facts in self.manifest.resources.items()}
@@ -260,10 +265,6 @@ class DataFolder:
             if name.startswith("snapshot=")
         ]
 
-    def snapshots(self, tenant: str | None = None) -> list[Snapshot]:
-        """All published snapshots, of one tenant or of all, oldest first. Damaged ones are left out, and the log names them."""
-        return self._readable_snapshots(tenant, None)
-
     def examine_snapshots(self, tenant: str | None = None) -> tuple[list[Snapshot], list[DamagedSnapshot]]:
         """The published snapshots of one tenant or of all, oldest first, and those whose manifest is lost or cannot be used."""
         examined = _read_snapshots(self.objects, self.snapshot_keys(tenant))
@@ -271,8 +272,11 @@ class DataFolder:
         damaged = [snapshot for snapshot in examined if isinstance(snapshot, DamagedSnapshot)]
         return sorted(snapshots, key=lambda snapshot: (snapshot.manifest.snapshot, snapshot.manifest.tenant)), damaged
 
-    def _readable_snapshots(self, tenant: str | None, name: str | None) -> list[Snapshot]:
-        """The snapshots, where the one that is asked for by `name` is not among the damaged ones."""
+    def snapshots(self, tenant: str | None = None, name: str | None = None) -> list[Snapshot]:
+        """The published snapshots of one tenant or of all, oldest first, where the one that is asked for by `name` is not damaged.
+
+        Other damaged ones are left out, and the log names them.
+        """
         snapshots, damaged = self.examine_snapshots(tenant)
         for snapshot in damaged:
             if name in (snapshot.name, snapshot.id):
@@ -282,10 +286,10 @@ class DataFolder:
 
     def complete_snapshots(self, tenant: str, name: str | None = None) -> list[Snapshot]:
         """The complete snapshots of one tenant, oldest first, or only the one with this name. Another name is a `ConfigurationError`."""
-        complete = [snapshot for snapshot in self._readable_snapshots(tenant, name) if snapshot.manifest.complete]
-        matches = [snapshot for snapshot in complete if name in (None, snapshot.name, snapshot.manifest.snapshot)]
+        complete = [snapshot for snapshot in self.snapshots(tenant, name) if snapshot.manifest.complete]
+        matches = [snapshot for snapshot in complete if name in (None, snapshot.name, snapshot.id)]
         if name is not None and not matches:
-            names = ", ".join(snapshot.manifest.snapshot for snapshot in complete) or "none"
+            names = ", ".join(snapshot.id for snapshot in complete) or "none"
             raise ConfigurationError(
                 f"'{name}' is no complete snapshot of '{tenant}', and only complete ones are staged. Complete ones: {names}."
             )
@@ -296,8 +300,8 @@ class DataFolder:
 
         A snapshot without the publications stands for its tenant only where there is no other.
         """
-        snapshots = self._readable_snapshots(None, name)
-        matches = [snapshot for snapshot in snapshots if name in (snapshot.name, snapshot.manifest.snapshot)]
+        snapshots = self.snapshots(None, name)
+        matches = [snapshot for snapshot in snapshots if name in (snapshot.name, snapshot.id)]
         if len(matches) > 1:
             raise ConfigurationError(
                 f"'{name}' names snapshots of several tenants: {', '.join(match.name for match in matches)}. Name one of them."
