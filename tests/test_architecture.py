@@ -214,36 +214,3 @@ def test_decoders_of_types_are_made_at_import() -> None:
         and any(keyword.arg == "type" for keyword in node.keywords)
     ]
     assert late == []
-
-
-RACE = """
-import sys, threading
-from pipelines.service.http.failures import _ERROR_BODY_DECODER
-from pipelines.store.snapshots.captures import _CAPTURE_FACTS_DECODER
-from pipelines.store.snapshots.manifest import _MANIFEST_DECODER
-
-sys.setswitchinterval(1e-6)
-start = threading.Barrier(8)
-
-def decode() -> None:
-    start.wait()
-    for decoder in (_ERROR_BODY_DECODER, _CAPTURE_FACTS_DECODER, _MANIFEST_DECODER):
-        for _ in range(20):
-            try:
-                decoder.decode(b'{"error": {"code": "x", "message": "y"}, "tables": {"a": {"rows": 1}}}')
-            except Exception:
-                pass
-
-threads = [threading.Thread(target=decode) for _ in range(8)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-"""
-"""Decodes in eight threads that begin together, as the answers of a service and the manifests of snapshots are decoded."""
-
-
-def test_threads_may_decode_a_type_first_together() -> None:
-    """Each process is a new one, in which nothing was decoded before."""
-    for _ in range(5):
-        subprocess.run([sys.executable, "-c", RACE], cwd=ROOT, check=True)

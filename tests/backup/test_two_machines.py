@@ -23,7 +23,9 @@ from tests.cli.command import PATIENCE, ROOT
 from tests.postgres import database
 from tests.sandbox.process import SandboxProcess
 from tests.shared_machines import SHARED, TENANT
-from tests.store.s3 import S3, s3_server
+from tests.store.s3 import S3, shared_s3
+
+__all__ = ["shared_s3"]
 
 PAGES = 40
 WORKER = """
@@ -63,21 +65,15 @@ def sandbox() -> Iterator[SandboxProcess]:
         yield process
 
 
-@pytest.fixture(scope="module")
-def s3() -> Iterator[S3]:
-    with s3_server() as server:
-        yield server
-
-
 @pytest.fixture
 def machine(
-    sandbox: SandboxProcess, s3: S3, state_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: SandboxProcess, shared_s3: S3, state_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[str], Path]]:
     """Makes the configuration of a machine with a work folder of its own; all have one bucket and one database."""
     sandbox.reset("counts", "faults", "settings")
-    for name, value in {**s3.environ, "TEST_USER": sandbox.user, "TEST_PASSWORD": sandbox.password}.items():
+    for name, value in {**shared_s3.environ, "TEST_USER": sandbox.user, "TEST_PASSWORD": sandbox.password}.items():
         monkeypatch.setenv(name, value)
-    bucket = s3.bucket()
+    bucket = shared_s3.bucket()
 
     def make(name: str) -> Path:
         folder = tmp_path / name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,9 @@ import pytest
 
 from tests.cli.command import Installation, Outcome
 from tests.sandbox.process import SandboxProcess
-from tests.store.s3 import S3, SECRET, s3_server
+from tests.store.s3 import S3, SECRET, shared_s3
 
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[S3]:
-    """An S3 server."""
-    with s3_server() as server:
-        yield server
+__all__ = ["shared_s3"]
 
 
 class BucketInstallation(Installation):
@@ -29,17 +23,17 @@ class BucketInstallation(Installation):
 
 
 @pytest.mark.long
-def test_backup_and_maintenance_in_a_bucket(sandbox: SandboxProcess, s3: S3, tmp_path: Path) -> None:
+def test_backup_and_maintenance_in_a_bucket(sandbox: SandboxProcess, shared_s3: S3, tmp_path: Path) -> None:
     """Backup, list, verify, query, diff, prune and doctor; nothing of a snapshot stays on this machine."""
     installation = BucketInstallation.make(tmp_path, sandbox, "small")
-    bucket = s3.bucket()
+    bucket = shared_s3.bucket()
     config = tmp_path / "bookferry.toml"
     config.write_text(
         config.read_text().replace('data = "library-data"', f'data = "s3://{bucket}/libraries/"\nwork = "work"')
     )
 
     def run(*arguments: str, status: int = 0) -> Any:
-        done = installation.run(*arguments, "--json", s3=s3.environ)
+        done = installation.run(*arguments, "--json", s3=shared_s3.environ)
         assert done.status == status, done.err
         assert SECRET not in done.out + done.err
         return done.document
@@ -58,21 +52,21 @@ def test_backup_and_maintenance_in_a_bucket(sandbox: SandboxProcess, s3: S3, tmp
     assert run("query", "SELECT count(*) AS n FROM publications_history")["rows"] == [{"n": 240}]
     assert run("snapshots", "diff", *names)["equal"]
 
-    keys = {one["Key"] for one in s3.client.list_objects_v2(Bucket=bucket)["Contents"]}
+    keys = {one["Key"] for one in shared_s3.client.list_objects_v2(Bucket=bucket)["Contents"]}
     raw = next(key for key in keys if key.endswith(f"{names[1].partition('/')[2]}/raw/publications.parquet"))
-    content = bytearray(s3.client.get_object(Bucket=bucket, Key=raw)["Body"].read())
+    content = bytearray(shared_s3.client.get_object(Bucket=bucket, Key=raw)["Body"].read())
     content[len(content) // 2] ^= 1
-    s3.client.put_object(Bucket=bucket, Key=raw, Body=bytes(content))
+    shared_s3.client.put_object(Bucket=bucket, Key=raw, Body=bytes(content))
     assert f"s3://{bucket}/{raw}" in run("snapshots", "verify", status=6)["problems"][0]
 
     config.write_text(f"{config.read_text()}\n[retention]\nkeep_last = 1\n")
     assert [one["snapshot"] for one in run("snapshots", "prune")["removed"]] == names[:1]
-    left = {one["Key"] for one in s3.client.list_objects_v2(Bucket=bucket)["Contents"]}
+    left = {one["Key"] for one in shared_s3.client.list_objects_v2(Bucket=bucket)["Contents"]}
     assert [key for key in left if names[0].partition("/")[2] in key] == []
     assert raw in left
 
 
-def test_a_bucket_that_is_not_there(sandbox: SandboxProcess, s3: S3, tmp_path: Path) -> None:
+def test_a_bucket_that_is_not_there(sandbox: SandboxProcess, shared_s3: S3, tmp_path: Path) -> None:
     """Exit 2, before any request to the library."""
     installation = BucketInstallation.make(tmp_path, sandbox, "small")
     config = tmp_path / "bookferry.toml"
@@ -80,6 +74,6 @@ def test_a_bucket_that_is_not_there(sandbox: SandboxProcess, s3: S3, tmp_path: P
         config.read_text().replace('data = "library-data"', 'data = "s3://no-such-bucket"\nwork = "work"')
     )
     before = sandbox.counts("small")["requests"]
-    done = installation.run("backup", "small", "--json", s3=s3.environ)
+    done = installation.run("backup", "small", "--json", s3=shared_s3.environ)
     done.assert_failed(2, "s3://no-such-bucket", "there is no such bucket", "Make it, or correct `data`")
     assert sandbox.counts("small")["requests"] == before

@@ -6,21 +6,19 @@ import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing, suppress
-from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
+from dataclasses import replace
 from queue import Queue
-from typing import Any, Self
-from urllib.parse import urlsplit
 
 import pytest
+
+from tests.service.scripted import Answer, Received, ScriptedServer, forwarded
 
 ROOT_PATHS = ("/oauth/", "/_control/")
 """Paths without faults: a lost response to a refresh ends a sign-in under the strict policy, and other tests cover that."""
@@ -46,6 +44,9 @@ WAYS = [pytest.param(FAULTS, 0.1, id="any fault"), pytest.param(LATE, 0.3, id="l
 
 LATE_SECONDS = 0.1, 0.6
 """Seconds after which a late request is carried out: less than the read timeout of `Applies`."""
+
+MOST_RUNS = 200
+"""Of one plan, those that were killed or failed included."""
 
 ZYGOTE = """
 import json, os, sys
@@ -87,8 +88,6 @@ and tasks, because the service deletes none. The result of an apply is in result
 _SIGNATURE = re.compile(rb'(?i)("x-amz-signature":\s*"[0-9a-f]+)[0-9a-f]{4}')
 """Part of a presigned form. The storage refuses a wrong signature like an expired one, with 403."""
 
-_JSON = {"Content-Type": "application/json"}
-
 
 class Applies:
     """Runs applies or undos of a plan in processes of their own, which start at once."""
@@ -120,6 +119,18 @@ class Applies:
             return status
         return int(self._zygote.stdout.readline())
 
+    def until_complete(
+        self, config: object, plan: str, dice: random.Random, *, kills: int, longest: float, what: str = "apply"
+    ) -> list[int]:
+        """Run one again until it is complete, the first ones killed at random instants. Returns the exit statuses."""
+        statuses = list[int]()
+        while not statuses or statuses[-1]:
+            assert len(statuses) < MOST_RUNS, self.close()
+            is_killed = sum(status < 0 for status in statuses) < kills
+            kill_after = dice.uniform(0.05, longest) if is_killed else None
+            statuses.append(self.run(config, plan, kill_after, what=what))
+        return statuses
+
     def kill(self) -> None:
         """Kill the run that was started last."""
         _kill(self._child.get())
@@ -134,44 +145,16 @@ def _kill(child: int) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-class RoughWay:
+class RoughWay(ScriptedServer):
     """Forwards requests to a server. Each has one of the `faults` with the probability `share`; `happened` counts them."""
 
     def __init__(self, server: str, share: float, seed: int, faults: Sequence[str] = FAULTS) -> None:
-        self._server, self._faults = urlsplit(server), faults
+        super().__init__(self.answer)
+        self.server, self._faults = server, faults
         self.share = share
         """The probability of a fault; may be changed at any time."""
         self._random = random.Random(seed)
-        self._lock = threading.Lock()
         self.happened: Counter[str] = Counter()
-        way = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_any(self) -> None:
-                way.serve(self)
-
-            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_any  # noqa: N815  the names that http.server asks for
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            def handle_error(self, *_: Any) -> None:
-                """Ignore errors: clients are killed on purpose."""
-
-        self._http = Server(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
 
     def fault_of(self, method: str, path: str) -> str:
         """The fault of a request; empty for none."""
@@ -187,76 +170,48 @@ class RoughWay:
             self.happened[f"{method} {fault}"] += 1
             return fault
 
-    def serve(self, request: BaseHTTPRequestHandler) -> None:
+    def answer(self, request: Received) -> Answer:
         """Answer a request, or make it fail."""
-        body = request.rfile.read(int(request.headers.get("content-length") or 0))
-        fault = self.fault_of(request.command, request.path)
-        if fault in {"reset before", "500 before", "429", "late", "late 502"}:
-            self._fail_before(request, fault)
-            if fault not in LATE:
-                return
-        if fault in LATE:
-            time.sleep(self._random.uniform(*LATE_SECONDS))  # in the thread of this request alone
-        status, headers, content = self._forward(request, body)
+        fault = self.fault_of(request.method, request.target)
+        seconds = self._random.uniform(*LATE_SECONDS)
         if fault in {"late", "late 502"}:
-            return  # it has its answer
-        if fault == "reset after":
-            self._reset(request)
-        elif fault in {"500 after", "503 after"}:
-            self._answer(request, int(fault[:3]), b'{"error": {"code": "Ordered", "message": "after"}}')
-        elif fault == "cut":
-            self._answer(request, status, content[: len(content) // 2], headers, whole=len(content))
-        elif fault == "expired":
-            self._answer(request, status, _SIGNATURE.sub(rb"\g<1>0000", content), headers)
-        elif fault == "lag" and "/publications?" in request.path and "page=1" in request.path:
-            self._answer(request, 200, b'{"records": []}', {"X-Total": "0"})
-        else:
-            self._answer(request, status, content, headers)
+            threading.Timer(seconds, self._take_effect, (request,)).start()
+        if fault in {"late", "reset before"}:
+            raise ConnectionResetError
+        if fault == "late 502":
+            return Answer(status=502, headers={"connection": "close"})
+        if fault in {"500 before", "429"}:
+            return _ordered(int(fault[:3]))
+        if fault == "late held":
+            time.sleep(seconds)  # in the thread of this request alone
+        return _spoilt(fault, request, forwarded(request, self.server))
 
-    def _fail_before(self, request: BaseHTTPRequestHandler, fault: str) -> None:
-        """Answer, or cut the connection, before the request has an effect."""
-        if fault == "500 before":
-            self._answer(request, 500, b'{"error": {"code": "Ordered", "message": "before"}}')
-        elif fault == "429":
-            self._answer(request, 429, b'{"error": {"code": "Ordered", "message": "slow"}}', {"Retry-After": "1"})
-        elif fault == "late 502":
-            self._answer(request, 502, b"", {"Connection": "close"})
-        else:
-            self._reset(request)
-
-    def _forward(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        with closing(HTTPConnection(self._server.hostname or "", self._server.port, timeout=60)) as connection:
-            connection.request(request.command, request.path, body or None, dict(request.headers))
-            answer = connection.getresponse()
-            content = answer.read()
-        wanted = ("content-type", "x-total", "link", "www-authenticate", "location", "set-cookie")
-        return answer.status, {name: value for name, value in answer.getheaders() if name.lower() in wanted}, content
-
-    @staticmethod
-    def _reset(request: BaseHTTPRequestHandler) -> None:
-        request.close_connection = True
+    def _take_effect(self, request: Received) -> None:
         with suppress(OSError):
-            request.connection.shutdown(socket.SHUT_RDWR)  # at once, though the handler still has files on it
-        request.connection.close()
+            forwarded(request, self.server)
 
-    @staticmethod
-    def _answer(
-        request: BaseHTTPRequestHandler,
-        status: int,
-        content: bytes,
-        headers: dict[str, str] | None = None,
-        *,
-        whole: int | None = None,
-    ) -> None:
-        with suppress(OSError):
-            request.send_response(status)
-            for name, value in (_JSON | {name.title(): value for name, value in (headers or {}).items()}).items():
-                request.send_header(name, value)
-            request.send_header("Content-Length", str(len(content) if whole is None else whole))
-            request.end_headers()
-            request.wfile.write(content)
-        if whole is not None:
-            request.close_connection = True
+
+def _spoilt(fault: str, request: Received, answer: Answer) -> Answer:
+    """The answer, after the request had its effect."""
+    if fault == "reset after":
+        raise ConnectionResetError
+    if fault in {"500 after", "503 after"}:
+        return _ordered(int(fault[:3]))
+    if fault == "cut":
+        whole = str(len(answer.body))
+        headers = {**answer.headers, "content-length": whole, "connection": "close"}
+        return replace(answer, body=answer.body[: int(whole) // 2], headers=headers)
+    if fault == "expired":
+        return replace(answer, body=_SIGNATURE.sub(rb"\g<1>0000", answer.body))
+    if fault == "lag" and "/publications?" in request.target and "page=1" in request.target:
+        return Answer({"records": []}, headers={"X-Total": "0"})
+    return answer
+
+
+def _ordered(status: int) -> Answer:
+    return Answer(
+        {"error": {"code": "Ordered", "message": "slow"}}, status, {"Retry-After": "1"} if status == 429 else {}
+    )
 
 
 class KillingWay(RoughWay):
@@ -270,26 +225,23 @@ class KillingWay(RoughWay):
         """Kill a run before the first request of this kind has its effect, or after it, before its response."""
         self._kill = (applies, method, path, when, body)
 
-    def serve(self, request: BaseHTTPRequestHandler) -> None:
+    def answer(self, request: Received) -> Answer:
         """Forward a request, or kill its sender."""
-        body = request.rfile.read(int(request.headers.get("content-length") or 0))
         with self._lock:
             kill = self._kill
             if (
                 kill is None
-                or request.command != kill[1]
-                or not re.search(kill[2], request.path)
-                or kill[4] not in body
+                or request.method != kill[1]
+                or not re.search(kill[2], request.target)
+                or kill[4] not in request.body
             ):
                 kill = None
             else:
                 self._kill = None
         if kill is None:
-            status, headers, content = self._forward(request, body)
-            self._answer(request, status, content, headers)
-            return
+            return forwarded(request, self.server)
         applies, when = kill[0], kill[3]
         if when == "after":
-            self._forward(request, body)
+            forwarded(request, self.server)
         applies.kill()
-        self._reset(request)
+        raise ConnectionResetError

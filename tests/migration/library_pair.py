@@ -94,8 +94,8 @@ class LibraryPair:
         config.write_text(CONFIG.format(**addresses, api="v2", signed=BASIC))
         return cls(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES), read_seconds)
 
-    def through_proxy(self, url: str) -> LibraryPair:
-        """The same libraries through a proxy, with a real sign-in whose tokens last two seconds, and a journal of their own."""
+    def through_proxy(self, url: str, *, token_seconds: int = 3600) -> LibraryPair:
+        """The same libraries through a proxy, with a real sign-in and a journal of their own."""
         folder = self.config.parent / "through"
         folder.mkdir()
         shutil.copytree(self.config.parent / "library-data", folder / "library-data")
@@ -104,7 +104,7 @@ class LibraryPair:
         (folder / "bookferry.toml").write_text(text.replace('client_id = "test"\nclient_auth = "none"\n', ""))
         pair = LibraryPair(folder / "bookferry.toml", self.sandbox, self.target, self.token, self.read_seconds)
         settings = load_settings(pair.config)
-        self.sandbox.change(self.target, oauth={"access_token_seconds": 2, "refresh_policy": "until_used"})
+        self.sandbox.change(self.target, oauth={"access_token_seconds": token_seconds, "refresh_policy": "until_used"})
         with signing_in(settings, "new", state=LocalState(folder / "library-data" / "state.db")) as login:
             question = login.ask(SCOPES)
             login.finish(question, answer_in(consent(question.url, self.sandbox, SCOPES)))

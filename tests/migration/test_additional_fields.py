@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,10 +19,11 @@ from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import make_pair, token_of
+from tests.migration.other_resources.full_library import FEW as RECORDS
+from tests.migration.other_resources.full_library import small_pair, small_sandbox, token_of
 from tests.sandbox.process import SandboxProcess
 
-RECORDS = 12
+__all__ = ["small_pair", "small_sandbox"]
 
 DOCUMENTED = {
     name: {"from": name}
@@ -61,19 +61,6 @@ ADDED: dict[str, Any] = {
     "content": {"schema": TEXT_OR_NULL, "seed": ["text", "hypertext"]},
 }
 """A text, a number, a truth value, a list, an object, and a field with the name of a column of ours."""
-
-
-@pytest.fixture
-def sandbox() -> Iterator[SandboxProcess]:
-    """A library and a target with its first publication, both new, because the tests change them."""
-    tenants = (f"--tenant=library=real:{RECORDS}", "--tenant=target=real:1")
-    with SandboxProcess(*tenants, "--requests-per-minute", "0") as process:
-        yield process
-
-
-@pytest.fixture
-def pair(sandbox: SandboxProcess, tmp_path: Path) -> LibraryPair:
-    return make_pair(tmp_path, sandbox, "target")
 
 
 def reshape(pair: LibraryPair, tenant: str, added: dict[str, Any], description: Any = "follows") -> None:

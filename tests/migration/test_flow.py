@@ -12,7 +12,6 @@ import pytest
 from pipelines.errors import ConfigurationError, SafetyLimitError, StopError, TemporaryError
 from pipelines.migration.apply.run import Selection, check_limits
 from pipelines.migration.limits import NO_LIMITS, Limits
-from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS, FACTS, ROWS
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.records.forms import form_of
@@ -53,33 +52,6 @@ def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(
     assert sorted(map(json.dumps, map(comparable, moved))) == sorted(map(json.dumps, wanted))
     assert sum(len(record["assets"]) for record in moved) == assets
     assert sum(record["cover"] is not None for record in moved) == facts.files.covers
-
-
-def test_records_that_exist_are_not_created_again(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """I8: a third exists, some records twice, some edited. No duplicate is created, edits are kept, every ambiguous match is listed."""
-    wanted = [comparable(record) for record in source_records(snapshot)]
-    there = wanted[: RECORDS // 3]
-    for fields in there:
-        pair.call("POST", "publications", fields)
-    twice = [fields for fields in there if fields.get("identifiers")][:3]
-    for fields in twice:
-        pair.call("POST", "publications", fields)
-    edited = next(fields for fields in there if fields not in twice and fields.get("identifiers"))
-    target = next(record for record in pair.publications() if comparable(record) == edited)
-    pair.call("PATCH", f"publications/{target['id']}", {"title": "Their own title"})
-    plan = pair.plan(snapshot)
-    counts = plan.facts.counts["publications"]
-    conflicts = {row.title: row for row in plan.rows(Action.CONFLICT)}
-    assert len(conflicts) >= 4
-    assert {fields["title"] for fields in twice} <= set(conflicts)
-    assert all(len(conflicts[fields["title"]].candidates) >= 2 for fields in twice)
-    assert conflicts[edited["title"]].target_id == target["id"]
-    assert counts["create"] == RECORDS - len(there)
-    result = pair.apply(plan)
-    assert result.created == counts["create"]
-    moved = pair.publications()
-    assert len(moved) == RECORDS + len(twice)
-    assert next(record for record in moved if record["id"] == target["id"])["title"] == "Their own title"
 
 
 def test_a_plan_that_was_altered_is_refused(pair: LibraryPair, snapshot: Snapshot) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from tests.migration.chaos import RoughWay
 from tests.migration.library_pair import LibraryPair
 from tests.migration.report.test_pages import lines_of
 from tests.migration.verify.test_run import verify
+from tests.service.scripted import Answer, Received, forwarded
 from tests.store.snapshot_factory import STARTED_AT, make_snapshot
 
 MOST = 255
@@ -65,36 +66,26 @@ class ChangingWay(RoughWay):
         """The record as the service keeps it."""
         return kept(record, self._most)
 
-    def serve(self, request: BaseHTTPRequestHandler) -> None:
+    def answer(self, request: Received) -> Answer:
         """Forward a request as the service takes it."""
-        body = request.rfile.read(int(request.headers.get("content-length") or 0))
-        if request.command in {"POST", "PATCH", "PUT"} and "/api/" in request.path:
-            record = self.keeps(json.loads(body))
+        if request.method in {"POST", "PATCH", "PUT"} and "/api/" in request.path:
+            record = self.keeps(json.loads(request.body))
             if request.path.endswith("/assets"):
                 record["name"] = f"{record['name']} (file)"
-            body = json.dumps(record).encode()
-            del request.headers["content-length"]
-        status, content, headers = _in_order(self._forward(request, body))
-        is_write = request.command in {"POST", "PATCH"} and "/api/" in request.path and status in {200, 201}
-        if is_write and self._answers == "numbers" and request.command == "POST":
-            content = json.dumps({"id": json.loads(content)["id"]}).encode()
-        elif is_write and self._answers != "whole":
-            status, content = 204, b""
-        self._answer(request, status, content, headers)
-
-
-def _in_order(answer: tuple[int, dict[str, str], bytes]) -> tuple[int, bytes, dict[str, str]]:
-    status, headers, content = answer
-    return status, content, headers
+            request = replace(request, body=json.dumps(record).encode())
+        answer = forwarded(request, self.server)
+        if request.method not in {"POST", "PATCH"} or "/api/" not in request.path or answer.status not in {200, 201}:
+            return answer
+        if self._answers == "numbers" and request.method == "POST":
+            return Answer({"id": json.loads(answer.body)["id"]}, answer.status)
+        return answer if self._answers == "whole" else Answer(status=204)
 
 
 @pytest.fixture
 def through(pair: LibraryPair, request: pytest.FixtureRequest) -> Iterator[LibraryPair]:
     """A pair whose target keeps texts otherwise. It answers with records, with the numbers of new ones alone, or with nothing."""
     with ChangingWay(pair.sandbox.url, answers=getattr(request, "param", "whole")) as way:
-        changing = pair.through_proxy(way.url)
-        pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
-        yield changing
+        yield pair.through_proxy(way.url)
 
 
 def snapshot_of(pair: LibraryPair, payloads: dict[int, dict[str, Any]], days: int = 1) -> Snapshot:

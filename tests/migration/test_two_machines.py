@@ -22,16 +22,12 @@ from pipelines.store.stores import open_data
 from tests.backup.other_resources.signing import sign_in
 from tests.migration.chaos import Applies, KillingWay
 from tests.migration.library_pair import BASIC, CONFIG, LibraryPair
-from tests.postgres import database
 from tests.sandbox.process import SandboxProcess
 from tests.shared_machines import SHARED
-from tests.store.s3 import S3, s3_server
+from tests.state_places import Place
+from tests.store.s3 import S3, shared_s3
 
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[S3]:
-    with s3_server() as server:
-        yield server
+__all__ = ["shared_s3"]
 
 
 @pytest.fixture
@@ -42,26 +38,20 @@ def way(sandbox: SandboxProcess) -> Iterator[KillingWay]:
 
 
 @pytest.fixture
-def shared_database(state_server: str) -> Iterator[str]:
-    with database(state_server) as address:
-        yield address
-
-
-@pytest.fixture
 def machine(  # noqa: PLR0917  fixtures
     sandbox: SandboxProcess,
     numbers: Iterator[int],
     way: KillingWay,
-    s3: S3,
-    shared_database: str,
+    shared_s3: S3,
+    shared_place: Place,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[str], LibraryPair]:
     """Makes a machine with a folder of its own; all have one bucket, one database, one source and one target."""
     sandbox.reset("faults", "settings")
-    for name, value in {**s3.environ, "TEST_USER": sandbox.user, "TEST_PASSWORD": sandbox.password}.items():
+    for name, value in {**shared_s3.environ, "TEST_USER": sandbox.user, "TEST_PASSWORD": sandbox.password}.items():
         monkeypatch.setenv(name, value)
-    bucket, target, signed_in = s3.bucket(), f"empty{next(numbers)}", list[str]()
+    bucket, target, signed_in = shared_s3.bucket(), f"empty{next(numbers)}", list[str]()
 
     def make(name: str) -> LibraryPair:
         config = tmp_path / name / "bookferry.toml"
@@ -74,7 +64,7 @@ def machine(  # noqa: PLR0917  fixtures
             signed_in.append(sign_in(config, "new", sandbox, target, SCOPES))
         return LibraryPair(config, sandbox, target, signed_in[0])
 
-    monkeypatch.setenv("TEST_POSTGRES", shared_database)
+    monkeypatch.setenv("TEST_POSTGRES", shared_place.address)
     return make
 
 
@@ -189,7 +179,7 @@ def test_a_failure_of_the_bucket_at_the_end_hides_no_earlier_error(machine: Call
 
 
 def test_a_run_that_lost_its_lease_uploads_nothing_of_a_plan(
-    machine: Callable[[str], LibraryPair], shared_database: str
+    machine: Callable[[str], LibraryPair], shared_place: Place
 ) -> None:
     """What its successor wrote counts, on both machines."""
     one, other = machine("one"), machine("other")
@@ -198,7 +188,7 @@ def test_a_run_that_lost_its_lease_uploads_nothing_of_a_plan(
         migration.hold("new")
         written = find_plan(migration.data, plan.name).folder / "written"
         written.write_bytes(b"by the first")
-        with psycopg.connect(shared_database, autocommit=True) as connection:
+        with psycopg.connect(shared_place.address, autocommit=True) as connection:
             connection.execute("UPDATE bookferry_state.leases SET owner = NULL, fence = fence + 1")
     bucket = open_data(load_settings(one.config)).objects
     assert bucket.size(f"{PLANS}/{plan.name}/written") is None

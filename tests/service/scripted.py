@@ -6,7 +6,9 @@ import json
 import ssl
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
@@ -64,6 +66,20 @@ def in_turn(*answers: Answer | Exception) -> Script:
     return script
 
 
+_OF_ONE_CONNECTION = {"connection", "transfer-encoding", "server", "date"}
+
+
+def forwarded(request: Received, server: str) -> Answer:
+    """What another server answers to the request."""
+    headers = {name: value for name, value in request.headers.items() if name != "content-length"}
+    with closing(HTTPConnection(urlsplit(server).netloc, timeout=60)) as connection:
+        connection.request(request.method, request.target, request.body or None, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+    names = {name.lower() for name in answer.headers} - _OF_ONE_CONNECTION
+    return Answer(content, answer.status, {name: answer.headers.get_all(name, []) for name in names})
+
+
 class ScriptedServer:
     """Listens on 127.0.0.1 while the block runs. An exception of the script ends the connection without a response."""
 
@@ -97,9 +113,14 @@ class ScriptedServer:
                     for line in [value] if isinstance(value, str) else value:
                         self.send_header(name, line)
                 self.end_headers()
-                self.wfile.write(content)
+                self.wfile.write(b"" if self.command == "HEAD" else content)
 
-            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_CONNECT = answer  # noqa: N815  http.server's names
+            do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_CONNECT = answer  # noqa: N815  http.server's names
+
+            def handle_expect_100(self) -> bool:
+                go_on = super().handle_expect_100()
+                self.wfile.flush()
+                return go_on
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -109,7 +109,7 @@ def everything_about(error: BaseException) -> str:
     texts = traceback.format_exception(error)
     one: BaseException | None = error
     while one is not None:
-        texts += [str(one), repr(one), repr(one.args)]
+        texts += [str(one), repr(one), repr(one.args), repr(vars(one))]
         one = one.__cause__
     return "\n".join(texts)
 
@@ -122,7 +122,7 @@ def echo(request: Received) -> str:
 CARELESS: dict[str, Script] = {
     "error body": lambda r: Answer({"error": {"code": "Unauthorized", "message": echo(r)}}, status=401),
     "server error": lambda r: Answer({"error": {"code": PASSWORD, "message": echo(r)}}, status=500),
-    "refusal": lambda r: Answer({"error": {"code": "x", "message": echo(r)}}, status=404),
+    "refusal": lambda r: Answer({"error": {"code": PASSWORD, "message": echo(r)}}, status=404),
     "redirect": lambda r: Answer(status=302, headers={"Location": f"http://{USER}:{PASSWORD}@h/?{echo(r)}"}),
     "link": lambda r: Answer({"records": []}, headers={"Link": f"<http://h/{PASSWORD}?{echo(r)}>; rel=next"}),
     "broken link": lambda _: Answer({"records": []}, headers={"Link": f"<http://[:{PASSWORD}:x/>; rel=next"}),

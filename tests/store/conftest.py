@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,9 @@ from pipelines.store.objects.buckets import Bucket, open_bucket
 from pipelines.store.objects.folders import Folder
 from pipelines.store.objects.objects import Objects
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.store.s3 import S3, s3_server
+from tests.store.s3 import S3, shared_s3
+
+__all__ = ["shared_s3"]
 
 OWNER = "this machine"
 
@@ -21,13 +22,6 @@ OWNER = "this machine"
 def data(tmp_path: Path) -> DataFolder:
     """A data folder that does not exist yet."""
     return DataFolder(tmp_path / "library-data")
-
-
-@pytest.fixture(scope="session")
-def shared_s3() -> Iterator[S3]:
-    """One server for all tests of a process."""
-    with s3_server() as server:
-        yield server
 
 
 @pytest.fixture

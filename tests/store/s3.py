@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any
 
 import boto3
+import pytest
 from moto.server import ThreadedMotoServer
 
 SECRET = "no-secret-that-occurs-by-chance"
@@ -64,3 +65,10 @@ def s3_server() -> Iterator[S3]:
         yield S3(f"http://{host}:{port}")
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_s3() -> Iterator[S3]:
+    """One server for all tests of a process."""
+    with s3_server() as server:
+        yield server

@@ -19,9 +19,6 @@ from tests.migration.test_flow import comparable
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "2"))
 """Kills at random instants of an apply; libraries are moved until there were so many."""
 
-MOST_RUNS = 200
-"""Of one library, those that were killed or failed included."""
-
 
 def contents_of(records: list[dict[str, Any]]) -> Counter[str]:
     """The records of a library without their ids, each with its cover and its files."""
@@ -56,15 +53,12 @@ def test_killed_again_and_again_on_a_rough_way_it_ends_as_if_nothing_had_happene
 
 def move_with_faults(pair: LibraryPair, way: RoughWay, expected: Counter[str], dice: random.Random, most: int) -> int:
     """Move a library with faults and kills. Returns how often the apply was killed."""
-    applies, statuses = Applies(), list[int]()
+    applies = Applies()
     with way:
-        rough = pair.through_proxy(way.url)
+        rough = pair.through_proxy(way.url, token_seconds=2)
         plan = rough.plan(rough.newest())
         before = pair.requests()
-        while not statuses or statuses[-1]:
-            assert len(statuses) < MOST_RUNS, applies.close()
-            killed = sum(status < 0 for status in statuses)
-            statuses.append(applies.run(rough.config, plan.name, dice.uniform(0.05, 3.0) if killed < most else None))
+        statuses = applies.until_complete(rough.config, plan.name, dice, kills=most, longest=3.0)
     errors = applies.close()
     pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
     records = pair.publications()

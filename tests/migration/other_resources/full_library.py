@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from pipelines.backup.flow import Backup
 from pipelines.migration.model.plan import Plan, PlanRow
@@ -32,6 +35,22 @@ WITH_VARIANTS, VARIANTS = "Yoshua Bengio", ["Bengio, Y.", "Bengio, Yoshua"]
 """An authority of the source that is an author of a publication, and its variants."""
 
 Records = dict[int, dict[str, Any]]
+
+FEW = 12
+
+
+@pytest.fixture(name="sandbox")
+def small_sandbox() -> Iterator[SandboxProcess]:
+    """A library and a target with its first publication, both new, because the tests change them."""
+    tenants = (f"--tenant=library=real:{FEW}", "--tenant=target=real:1")
+    with SandboxProcess(*tenants, "--requests-per-minute", "0") as process:
+        yield process
+
+
+@pytest.fixture(name="pair")
+def small_pair(sandbox: SandboxProcess, tmp_path: Path) -> LibraryPair:
+    """The two libraries of that sandbox."""
+    return make_pair(tmp_path, sandbox, "target")
 
 
 def make_pair(folder: Path, sandbox: SandboxProcess, target: str) -> LibraryPair:

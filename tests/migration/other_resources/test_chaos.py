@@ -17,7 +17,6 @@ from tests.migration.other_resources.full_library import ALL_RESOURCES, delete_u
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "1"))
 """Kills of each, apply and undo, at random instants; libraries are moved and taken back until there were so many."""
 
-MOST_RUNS = 200
 UNDELETED = ("authorities", "tasks")
 """The service deletes no authorities and no tasks (service.md#other-resources)."""
 
@@ -73,7 +72,7 @@ def test_apply_and_undo_of_every_resource_survive_faults_and_kills(
     while min(kills["apply"], kills["undo"]) < KILLS:
         target = without_three_users(another_target())
         with RoughWay(target.sandbox.url, share, dice.randrange(1000), faults) as way:
-            rough = target.through_proxy(way.url)
+            rough = target.through_proxy(way.url, token_seconds=2)
             plan = rough.plan(rough.newest(), resources=ALL_RESOURCES)
             kills["apply"] += run_killed("apply", rough, plan.name, dice, KILLS - kills["apply"])
             assert contents_of(target) == expected
@@ -85,12 +84,8 @@ def test_apply_and_undo_of_every_resource_survive_faults_and_kills(
 
 def run_killed(what: str, pair: LibraryPair, plan: str, dice: random.Random, most: int) -> int:
     """Apply a plan, or undo it, until that is complete. Returns how often it was killed."""
-    applies, statuses = Applies(), list[int]()
-    while not statuses or statuses[-1]:
-        assert len(statuses) < MOST_RUNS, applies.close()
-        killed = sum(status < 0 for status in statuses)
-        kill_after = dice.uniform(0.05, 4.0) if killed < most else None
-        statuses.append(applies.run(pair.config, plan, kill_after, what=what))
+    applies = Applies()
+    statuses = applies.until_complete(pair.config, plan, dice, kills=most, longest=4.0, what=what)
     errors = applies.close()
     pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
     print(what, statuses, errors)  # noqa: T201  seen with -s

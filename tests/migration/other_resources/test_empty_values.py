@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +12,15 @@ from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import (
     ALL_RESOURCES,
     back_up,
-    make_pair,
     plan_rows,
     records_of,
+    small_pair,
+    small_sandbox,
     token_of,
 )
 from tests.migration.test_additional_fields import DOCUMENTED
-from tests.sandbox.process import SandboxProcess
+
+__all__ = ["small_pair", "small_sandbox"]
 
 TEXT_OR_NULL = {"type": ["string", "null"]}
 EMPTY: dict[str, Any] = {
@@ -32,18 +32,6 @@ COLLECTIONS = {
     "description": {"from": "description"},
     "publication_ids": {"from": "publication_ids"},
 }
-
-
-@pytest.fixture
-def sandbox() -> Iterator[SandboxProcess]:
-    tenants = ("--tenant=library=real:12", "--tenant=target=real:1")
-    with SandboxProcess(*tenants, "--requests-per-minute", "0") as process:
-        yield process
-
-
-@pytest.fixture
-def pair(sandbox: SandboxProcess, tmp_path: Path) -> LibraryPair:
-    return make_pair(tmp_path, sandbox, "target")
 
 
 def reshape(pair: LibraryPair, tenant: str, description: str, fields: dict[str, Any]) -> None:

@@ -28,7 +28,6 @@ def test_every_later_plan_names_it_and_none_patches_it(pair: LibraryPair) -> Non
     """Of people only the names of fields."""
     with _ShorterWay(pair.sandbox.url, most=12) as way:
         through = pair.through_proxy(way.url)
-        pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
         someone = max(records_of(pair, "users"))
         pair.call("DELETE", f"users/{someone}")
         snapshot = through.newest()

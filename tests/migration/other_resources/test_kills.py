@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -28,21 +27,6 @@ pytestmark = pytest.mark.long
 RESOURCES = ["authorities", "collections"]
 
 
-def behind(pair: LibraryPair, way: KillingWay) -> LibraryPair:
-    """The pair behind the proxy; tokens last, because no sign-in is tested here."""
-    through = pair.through_proxy(way.url)
-    pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
-    return through
-
-
-@pytest.fixture(scope="module")
-def applies() -> Iterator[Applies]:
-    """Applies in processes of their own."""
-    processes = Applies()
-    yield processes
-    processes.close()
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_process_killed_beside_authorities_of_the_service_leaves_nothing_lost_and_nothing_twice(
     pair: LibraryPair, applies: Applies, when: str
@@ -50,7 +34,7 @@ def test_a_process_killed_beside_authorities_of_the_service_leaves_nothing_lost_
     """Within the creation of an authority beside them."""
     make_authorities(pair)
     with KillingWay(pair.sandbox.url) as way:
-        through = behind(pair, way)
+        through = pair.through_proxy(way.url)
         snapshot = through.newest()
         plan = through.plan(snapshot, resources=RESOURCES)
         wanted = names(pair) + Counter((row.payload["name"], row.payload["kind"]) for row in creates(plan))
@@ -69,7 +53,7 @@ def test_a_process_killed_within_a_merge_looks_it_up_before_it_goes_on(
 ) -> None:
     """What had its effect is not sent again."""
     with KillingWay(pair.sandbox.url) as way:
-        through = behind(pair, way)
+        through = pair.through_proxy(way.url)
         snapshot: Snapshot = through.newest()
         plan, _source_id, ids = decided(through, snapshot)
         way.kill_at(applies, "PATCH", "/merge$", when)

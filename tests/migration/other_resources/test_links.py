@@ -9,7 +9,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,12 @@ from tests.migration.other_resources.full_library import (
     plan_rows,
     record_named,
     records_of,
+    small_sandbox,
     token_of,
 )
 from tests.sandbox.process import SandboxProcess
+
+__all__ = ["small_sandbox"]
 
 ID_OR_NULL = {"type": ["integer", "null"]}
 IDS = {"type": "array", "items": {"type": "integer"}}
@@ -97,13 +99,6 @@ with Migration(load_settings(Path(config)), clock=FastClock()) as migration:
 """A process that kills itself just before, or just after, it first sets a parent; of an undo, before it first deletes a collection."""
 
 BEFORE, AFTER, ITSELF, ONE, OTHER = "Before", "After", "Itself", "One", "Other"
-
-
-@pytest.fixture
-def sandbox() -> Iterator[SandboxProcess]:
-    tenants = ("--tenant=library=real:12", "--tenant=target=real:1")
-    with SandboxProcess(*tenants, "--requests-per-minute", "0") as process:
-        yield process
 
 
 @pytest.fixture

@@ -377,31 +377,6 @@ def test_decisions_count_for_records_that_are_only_referred_to(pair: LibraryPair
 
 
 @pytest.mark.long
-def test_lost_responses_duplicate_nothing_and_only_records_that_refer_to_a_refused_one_fail(
-    pair: LibraryPair, snapshot: Snapshot
-) -> None:
-    """I8: a create with a lost response is looked up at the ends of its list; one refused record does not stop the others."""
-    plan = pair.plan(snapshot, resources=ALL_RESOURCES)
-    for resource in ("authorities", "hard_copies", "tasks"):
-        pair.sandbox.fault(
-            "status", pair.target, path=f"/{resource}$", method="POST", status=500, when="after", times=2
-        )
-    pair.sandbox.fault("status", pair.target, path="/publications$", method="POST", status=422)
-    result = pair.apply(plan)
-    [refused, *referring] = result.failures
-    assert refused.resource == "publications"
-    assert {failure.resource for failure in referring} <= {"collections", "hard_copies", "tasks"}
-    assert all(
-        f"publications {refused.source_id}, to which it refers, was not created" in failure.problem
-        for failure in referring
-    )
-    assert pair.apply(plan).failed == 0
-    for resource in ("authorities", "hard_copies", "tasks"):
-        assert len(records_of(pair, resource)) == snapshot.manifest.tables[resource].rows, "none twice, none lost"
-    assert pair.plan(snapshot, resources=ALL_RESOURCES).facts.empty
-
-
-@pytest.mark.long
 def test_a_larger_list_of_the_target_stays_while_another_field_is_added(pair: LibraryPair, snapshot: Snapshot) -> None:
     """What a plan wrote says nothing about the fields that it did not write: the second plan is empty."""
     pair.apply(pair.plan(snapshot, resources=["collections"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,13 @@ from tests.migration.other_resources.full_library import (
     make_pair,
     plan_rows,
     records_of,
+    small_sandbox,
     token_of,
 )
 from tests.migration.test_additional_fields import DOCUMENTED, learned
 from tests.sandbox.process import SandboxProcess
+
+__all__ = ["small_sandbox"]
 
 pytestmark = pytest.mark.long
 
@@ -35,15 +37,6 @@ LINKS: dict[str, Any] = {
     "copies": {"schema": ID_OR_NULL, "seed": [None]},
 }
 """To locations, collections, publications (by their names, and by the word), users as texts; and a number that counts."""
-
-RECORDS = 12
-
-
-@pytest.fixture
-def sandbox() -> Iterator[SandboxProcess]:
-    tenants = (f"--tenant=library=real:{RECORDS}", "--tenant=target=real:1")
-    with SandboxProcess(*tenants, "--requests-per-minute", "0") as process:
-        yield process
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,14 +18,6 @@ from tests.migration.other_resources.test_staleness import FIELDS, plan_changes
 RESOURCES = ["collections"]
 SHELF = {"shelf": {"schema": {"type": ["string", "null"]}, "seed": ["left", "right"]}}
 """A field that the source does not have."""
-
-
-@pytest.fixture(scope="module")
-def applies() -> Iterator[Applies]:
-    """Applies in processes of their own."""
-    processes = Applies()
-    yield processes
-    processes.close()
 
 
 def undescribed(
@@ -178,7 +169,6 @@ def test_a_described_put_keeps_what_the_source_does_not_know(pair: LibraryPair, 
 def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, applies: Applies, when: str) -> None:
     with KillingWay(pair.sandbox.url) as way:
         through = pair.through_proxy(way.url)
-        pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
         snapshot = through.newest()
         through.apply(through.plan(snapshot, resources=RESOURCES))
         undescribed(pair, {**FIELDS, **SHELF})
@@ -200,7 +190,6 @@ def test_a_process_killed_within_the_first_create_with_a_key_makes_nothing_twice
 ) -> None:
     with KillingWay(pair.sandbox.url) as way:
         through = pair.through_proxy(way.url)
-        pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
         undescribed(pair, FIELDS, wrapped="collection")
         say(through, 'wrapped_in = "collection"')
         snapshot = through.newest()

@@ -7,13 +7,13 @@ import multiprocessing
 import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import MARGIN, Budget
+from tests.service.scripted import Answer, Received, ScriptedServer
 from tests.state_places import Place
 
 pytestmark = pytest.mark.long
@@ -31,43 +31,26 @@ PROCESSES = 4
 LATENCY = 0.02
 
 
-class _Service(ThreadingHTTPServer):
+class _Service(ScriptedServer):
     """Records when each request arrived, and from which process."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(self.arrived)
         self._arrivals: list[tuple[float, str]] = []
         self._more = threading.Condition()
 
-    def arrived(self, process: str) -> None:
+    def arrived(self, request: Received) -> Answer:
         with self._more:
-            self._arrivals.append((time.monotonic(), process))
+            self._arrivals.append((time.monotonic(), request.path))
             self._more.notify_all()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore a killed process that breaks its connection."""
+        time.sleep(LATENCY)
+        return Answer(status=204)
 
     def first(self, count: int) -> list[tuple[float, str]]:
         """Wait for the first `count` arrivals and return them."""
         with self._more:
             assert self._more.wait_for(lambda: len(self._arrivals) >= count, timeout=100 * CYCLE), len(self._arrivals)
             return self._arrivals[:count]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Service
-
-    def do_GET(self) -> None:
-        self.server.arrived(self.path)
-        time.sleep(LATENCY)
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def send_for_ever(place: Place, port: int, name: str, together: Barrier) -> None:
@@ -86,11 +69,7 @@ def send_for_ever(place: Place, port: int, name: str, together: Barrier) -> None
 @pytest.fixture
 def service() -> Iterator[_Service]:
     with _Service() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -98,7 +77,7 @@ def processes(service: _Service, place: Place) -> Iterator[Sequence[multiprocess
     spawn = multiprocessing.get_context("spawn")
     together = spawn.Barrier(PROCESSES)
     started = [
-        spawn.Process(target=send_for_ever, args=(place, service.server_port, f"/{number}", together), daemon=True)
+        spawn.Process(target=send_for_ever, args=(place, service.port, f"/{number}", together), daemon=True)
         for number in range(PROCESSES)
     ]
     for process in started:
