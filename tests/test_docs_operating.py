@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from pipelines.notify import Ending
 from tests.cli.command import ROOT, Installation, environment
+from tests.cli.command import checkout as make_checkout
 from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, ScriptedServer
@@ -41,11 +41,7 @@ UNIT = re.findall(
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """A checkout with a tenant `old` of some real records."""
-    folder = tmp_path_factory.mktemp("checkout")
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    command = folder / ".venv" / "bin" / "bookferry"
-    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cli.main "$@"\n')
-    command.chmod(0o755)
+    folder = make_checkout(tmp_path_factory.mktemp("checkout"))
     with SandboxProcess("--tenant=old=real:120", "--requests-per-minute", "0") as sandbox:
         installation = Installation.make(folder, sandbox, "old")
         config = folder / "bookferry.toml"

@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import ROOT, environment
+from tests.cli.command import ROOT, checkout, environment
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import consent
 
@@ -74,11 +73,7 @@ class Reader:
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
     """In a folder that looks like a checkout after `make demo`."""
-    folder = tmp_path_factory.mktemp("checkout")
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    command = folder / ".venv" / "bin" / "bookferry"
-    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cli.main "$@"\n')
-    command.chmod(0o755)
+    folder = checkout(tmp_path_factory.mktemp("checkout"))
     (folder / "sql").symlink_to(ROOT / "sql")
     reader = Reader(folder)
     demo = reader.type(".venv/bin/bookferry demo --backup-only")

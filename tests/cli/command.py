@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -134,6 +135,15 @@ def raising(error: Exception) -> NoReturn:
 
 
 FORKS = Forks(ROOT, environment())
+
+
+def checkout(folder: Path) -> Path:
+    """Make a folder look like a checkout after `make demo`."""
+    command = folder / ".venv" / "bin" / "bookferry"
+    command.parent.mkdir(parents=True)
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cli.main "$@"\n')
+    command.chmod(0o755)
+    return folder
 
 
 @dataclass(frozen=True)

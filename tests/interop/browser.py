@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,3 +30,11 @@ def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
     driver.implicitly_wait(SECONDS)  # a click returns before the next page is loaded
     yield driver
     driver.quit()
+
+
+def requested(browser: webdriver.Chrome) -> set[str]:
+    """The addresses that pages asked for; no page may complain."""
+    assert browser.get_log("browser") == []
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = {each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"}
+    return {one for one in asked if not one.startswith(("chrome", "data:"))}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import json
 from pathlib import Path
 
 import pytest
 from selenium import webdriver
 
 from pipelines.report.pages import Report
-from tests.interop.browser import BROWSER, DRIVER, browser
+from tests.interop.browser import BROWSER, DRIVER, browser, requested
 
 pytestmark = [
     pytest.mark.long,
@@ -46,7 +45,4 @@ def test_it_opens_without_errors_network_or_scripts(
     assert browser.execute_script(background) == "rgb(255, 255, 255)"
     printed = browser.execute_cdp_cmd("Page.printToPDF", {})["data"]
     assert base64.b64decode(printed).startswith(b"%PDF")
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = {each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"}
-    assert {one for one in asked if not one.startswith(("chrome", "data:"))} == {address}
-    assert browser.get_log("browser") == []
+    assert requested(browser) == {address}

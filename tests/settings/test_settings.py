@@ -53,6 +53,7 @@ def mistake(load: Load, head: str = "", **keys: Any) -> str:
     assert caught.value.exit_status is ExitStatus.USAGE
     assert "bookferry.toml: " in str(caught.value)
     assert SECRET not in f"{caught.value!r}"
+    assert not re.search("Value error|Input should|pydantic", str(caught.value))
     return str(caught.value)
 
 

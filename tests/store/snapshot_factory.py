@@ -88,6 +88,15 @@ def write_raw(
     capture.save()
 
 
+def finished_capture(data: DataFolder) -> Capture:
+    """A capture that is ready to be published."""
+    capture = new_capture(data)
+    write_raw(capture, publication_payloads(3))
+    staging.stage(capture, "publications")
+    files.skip_files(capture)
+    return capture
+
+
 def publish_records(
     data: DataFolder,
     records: Mapping[str, Sequence[str]],

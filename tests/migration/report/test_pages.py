@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -21,7 +20,7 @@ from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, WORKBOOK, Pl
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
 from pipelines.migration.report.pages import write_pages
-from tests.interop.browser import BROWSER, DRIVER, browser
+from tests.interop.browser import BROWSER, DRIVER, browser, requested
 from tests.migration.examples import NOW, example, hostile_rows, usual_rows
 from tests.migration.sample_plans import IN_ISSUES, facts, row
 from tests.report.test_hostile import FORMULA, _Tags
@@ -228,11 +227,7 @@ def test_a_browser_opens_it_without_errors_or_network(browser: webdriver.Chrome,
         assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
         assert browser.execute_script("return [document.scripts.length, document.images.length]") == [3, 0]
         assert browser.execute_script("return document.querySelectorAll('.bar i').length") > 5
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = {each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"}
-    opened = {plan.path(HTML).as_uri() for plan in (usual, hostile)}
-    assert {one for one in asked if not one.startswith(("chrome", "data:"))} == opened
-    assert browser.get_log("browser") == []
+    assert requested(browser) == {plan.path(HTML).as_uri() for plan in (usual, hostile)}
 
 
 @pytest.mark.long

@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 import pytest
 from obstore.store import MemoryStore
 
-from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
 from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
 from pipelines.store.maintenance.differences import compare
@@ -24,7 +23,6 @@ from pipelines.store.objects import claims
 from pipelines.store.objects.buckets import Bucket
 from pipelines.store.objects.claims import CLAIMS
 from pipelines.store.objects.objects import Objects
-from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, blob_key, snapshot_key
 from pipelines.store.snapshots.unfinished import open_capture
@@ -32,10 +30,10 @@ from tests.store.conftest import OWNER
 from tests.store.snapshot_factory import (
     SNAPSHOT_ID,
     STARTED_AT,
+    finished_capture,
     make_snapshot,
     new_capture,
     publication_payloads,
-    write_raw,
 )
 
 NEXT = "20261121T020000Z"
@@ -43,15 +41,6 @@ NEXT = "20261121T020000Z"
 
 def all_keys(objects: Objects) -> list[str]:
     return [entry.key for folder in ("files", "snapshots", CLAIMS, "verifications") for entry in objects.below(folder)]
-
-
-def finished_capture(data: DataFolder) -> Capture:
-    """A capture that is ready to be published."""
-    capture = new_capture(data)
-    write_raw(capture, publication_payloads(3))
-    staging.stage(capture, "publications")
-    files.skip_files(capture)
-    return capture
 
 
 def pruned(data: DataFolder, **policy: int) -> Any:

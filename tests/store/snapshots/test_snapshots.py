@@ -14,7 +14,6 @@ from typing import NoReturn
 
 import pytest
 
-from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError, TemporaryError
 from pipelines.store.objects.objects import MANIFEST
 from pipelines.store.snapshots.captures import Capture
@@ -27,6 +26,7 @@ from tests.store.snapshot_factory import (
     STARTED_AT,
     assert_intact,
     files_below,
+    finished_capture,
     make_snapshot,
     new_capture,
     publication_payloads,
@@ -52,10 +52,7 @@ class TestPublication:
     def test_a_reader_at_any_instant_sees_all_or_nothing(self, data: DataFolder) -> None:
         """A listing between any two calls of `publish` has the last snapshot, and the new one only when it is complete."""
         make_snapshot(data, now=STARTED_AT - timedelta(days=1))
-        capture = new_capture(data)
-        write_raw(capture, publication_payloads(3))
-        staging.stage(capture, "publications")
-        files.skip_files(capture)
+        capture = finished_capture(data)
         seen = []
 
         def look(frame: FrameType, event: str, _argument: object) -> None:
@@ -86,22 +83,15 @@ class TestPublication:
     @pytest.mark.parametrize("missing", ["raw_publications", "publication_authors", None])
     def test_an_unfinished_capture_is_not_published(self, data: DataFolder, missing: str | None) -> None:
         """Steps can be repeated one by one, but a capture without a table, or without any resource, is never published."""
-        capture = new_capture(data)
-        if missing is not None:
-            write_raw(capture, publication_payloads(1))
-            staging.stage(capture, "publications")
-            files.skip_files(capture)
-            del capture.facts.tables[missing]
+        capture = new_capture(data) if missing is None else finished_capture(data)
+        capture.facts.tables.pop(missing, None)
         with pytest.raises(StorageError, match=rf"not published, because {missing or 'every table'} is still missing"):
             publish(data, capture, STARTED_AT)
         assert data.snapshots() == []
 
     def test_a_file_that_vanished_is_not_published(self, data: DataFolder) -> None:
         """Checksums are computed from the files on the disk."""
-        capture = new_capture(data)
-        write_raw(capture, publication_payloads(1))
-        staging.stage(capture, "publications")
-        files.skip_files(capture)
+        capture = finished_capture(data)
         capture.raw_path("publications").unlink()
         with pytest.raises(StorageError, match="The last good snapshot is untouched"):
             publish(data, capture, STARTED_AT)
@@ -112,10 +102,7 @@ class TestPublication:
     )
     def test_a_place_that_is_taken(self, data: DataFolder, place: str) -> None:
         """A failed publication can be repeated: the capture is still there."""
-        capture = new_capture(data)
-        write_raw(capture, publication_payloads(1))
-        staging.stage(capture, "publications")
-        files.skip_files(capture)
+        capture = finished_capture(data)
         (data.path / place).parent.mkdir(parents=True, exist_ok=True)
         (data.path / place).write_text("in the way")
         with pytest.raises(StorageError, match="The last good snapshot is untouched"):
