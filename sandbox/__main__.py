@@ -70,7 +70,8 @@ class _Service:
             self._start()
             if not self._options.stop_at_eof:
                 return
-            _wait_for_eof()
+            while os.read(sys.stdin.fileno(), 65536):
+                pass
         except SystemExit as refused:
             self.status = int(refused.code or 0)
         except BrokenPipeError:
@@ -234,12 +235,6 @@ def _shapes_option(path: str) -> str:
     except (OSError, UnicodeError) as error:
         raise argparse.ArgumentTypeError(f"{path} cannot be read: {error}") from None
     return text
-
-
-def _wait_for_eof() -> None:
-    """Waits for the end of standard input."""
-    while os.read(sys.stdin.fileno(), 65536):
-        pass
 
 
 def _settings(options: argparse.Namespace) -> Settings:

@@ -101,6 +101,7 @@ def duplicated(pair: LibraryPair, plan: Plan) -> list[Finding]:
         return [finding for finding in migration.verify(plan).findings if finding.code == "duplicated"]
 
 
+@pytest.mark.long
 def test_a_file_that_was_attached_twice_is_named_by_verify(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot)
     assets = plan.facts.files.upload - plan.facts.files.covers

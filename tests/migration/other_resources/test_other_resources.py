@@ -363,6 +363,7 @@ def test_two_records_that_became_one_are_named(pair: LibraryPair, snapshot: Snap
     ]
 
 
+@pytest.mark.long
 def test_decisions_count_for_records_that_are_only_referred_to(pair: LibraryPair, snapshot: Snapshot) -> None:
     """The tasks are given to the user whom a person named, in a plan that does not write users, too."""
     tasks = records_of(pair, "tasks", "library").values()
