@@ -152,7 +152,12 @@ def is_unpaged(page: PagingHeaders, records: Sequence[msgspec.Raw], following: S
     A full page that comes again is a loop (I13): more records may follow it.
     """
     first = page_number(page.url) in (1, None)
-    return first and may_be_last(page) and list(map(identity, records)) == list(map(identity, following))
+    return first and may_be_last(page) and is_same(records, following)
+
+
+def is_same(records: Sequence[msgspec.Raw], following: Sequence[msgspec.Raw]) -> bool:
+    """Whether two pages have the same records, by their ids."""
+    return list(map(identity, records)) == list(map(identity, following))
 
 
 class Route:

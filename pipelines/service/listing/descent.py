@@ -81,13 +81,6 @@ class Descent:
             return None
         return cls(numbers, total)
 
-    def fits(self, ids: Sequence[int | None]) -> bool:
-        """Whether the second page of the walk has the order that the first one promised."""
-        numbers = [record_id for record_id in ids if record_id is not None]
-        if len(numbers) < len(ids) or not _grows(numbers[::-1] if self._newest_first else numbers):
-            return False
-        return not numbers or (numbers[0] <= self._newest if self._newest_first else numbers[0] > max(self._early))
-
     @property
     def next_page(self) -> int | None:
         """The number of the next page; `None` at the end of the walk."""

@@ -17,6 +17,7 @@ from pipelines.service.http.paging import (
     LoopGuard,
     Route,
     is_counted,
+    is_same,
     is_unpaged,
     may_be_last,
     page_at,
@@ -51,7 +52,6 @@ class Listing:
         self._number = walk
         self._descent: Descent | None = None
         self._template = httpx.URL()
-        self._newest: SavedPage | None = None
         self._route, self._guard = Route(), LoopGuard()
         self._ahead = Prefetch(self._requests.read, client.requests_per_minute)
         self._upcoming: httpx.URL | None = None
@@ -84,11 +84,6 @@ class Listing:
                     self.facts.unsettled |= not may_be_last(answer.paging)  # the list has become shorter
                     return
                 self._descent.take_missing(page_number(url) or 1)
-            elif self._descent is not None and self.facts.pages == 1 and not self._goes_down(self._descent, following):
-                self._ahead.drop()
-                self._descent = None
-                self.facts.see(following.paging.total)
-                self.facts.unsettled |= self.facts.totals_seen > 1
             elif self._descent is None and is_unpaged(answer.paging, answer.records, following.records):
                 return
             else:
@@ -133,22 +128,19 @@ class Listing:
             self._requests_before, self._seconds_before = checkpoint.requests, checkpoint.seconds
             self.facts.resumed += 1
             self._requests.take(answer)
-            if self._descent is not None and self._descent.next_page != checkpoint.number:
-                self._descent = None  # the earlier process went up the list
             yield self._accept(checkpoint.number, answer, in_turn=checkpoint.in_turn)
         if answer is None:
             self.facts.endpoint, answer = self._requests.first()
             yield self._keep(answer)
         elif self._descent is None and self._upcoming is not None:
             newest = self._page(answer.paging.url)
-            if newest is None or (newest.keys, newest.paging.total) != (answer.keys, answer.paging.total):
+            if (
+                newest is None
+                or newest.paging.total != answer.paging.total
+                or not is_same(newest.records, answer.records)
+            ):
                 self.facts.unsettled = True  # the pages of the log are no beginning of the present collection
         return answer
-
-    def _goes_down(self, descent: Descent, answer: SavedPage) -> bool:
-        """Whether the second page of the walk agrees with the first one about the order and the end of the list."""
-        goes_on = (answer.paging.total or 0) > descent.page_size * (descent.next_page or 1)
-        return descent.fits(answer.ids) and (goes_on or answer.paging.next is None)
 
     def _settle(self, descent: Descent) -> None:
         """Take over the verdict of the walk down the list. In a list without order, X-Total alone decides, as on the way up."""
@@ -179,8 +171,7 @@ class Listing:
         is_down = self._descent is not None
         if not self._ahead.leads_to(self._next):
             self._route.stop_foreseeing()
-        # the second page shows whether the walk goes down; an earlier one may have failed because pages were in flight together
-        if not is_down or (self._number == 1 and self.facts.pages > 1):
+        if not is_down or self._number == 1:  # an earlier walk may have failed because pages were in flight together
             self._ahead.fill(self._next, self._foreseen, answer.seconds, len(answer.body), in_turn=is_down)
         return page
 
@@ -190,9 +181,10 @@ class Listing:
             lacking = paging.records - len(answer.records)
             self._descent.take(number, answer.ids, paging.total, in_turn=in_turn, lacking=lacking)
         else:
-            if self._newest is not None:
-                self._compare(self._newest, answer)
-            self._newest, self._upcoming = answer, self._route.after(paging)
+            if None not in (paging.total, self.facts.last_total) and paging.total != self.facts.last_total:
+                self.facts.unsettled = True
+                self._guard.forget()  # shifted records are no loop
+            self._upcoming = self._route.after(paging)
             self._guard.check(paging, answer.records, self._upcoming)
         page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
         self.facts.count(page, answer.gaps)
@@ -201,15 +193,6 @@ class Listing:
         if self.facts.pages == 1:
             self._descent = self._way_down(answer)
         return page
-
-    def _compare(self, before: SavedPage, page: SavedPage) -> None:
-        """Note whether the collection changed between two pages that follow each other: X-Total differs, or a record comes again."""
-        totals = before.paging.total, page.paging.total
-        if None not in totals and totals[0] != totals[1]:
-            self.facts.unsettled = True
-            self._guard.forget()  # shifted records are no loop
-        elif not frozenset(before.keys).isdisjoint(page.keys):
-            self.facts.unsettled = True
 
     def _way_down(self, answer: SavedPage) -> Descent | None:
         """Return the way down the list that begins with this page, if it has one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -11,7 +11,7 @@ import msgspec
 
 from pipelines.records.values import record_ids
 from pipelines.service.http.envelope import split_records
-from pipelines.service.http.paging import PagingHeaders, identity, page_at, page_number, read_paging_headers
+from pipelines.service.http.paging import PagingHeaders, page_at, page_number, read_paging_headers
 from pipelines.service.http.retries import SECONDS
 from pipelines.service.listing.gaps import Gap
 
@@ -50,16 +50,6 @@ class SavedPage:
         records = split_records(response.content)
         paging = read_paging_headers(response, response.request.url, len(records))
         return cls(paging, records, record_ids(records), response.content, response.extensions[SECONDS])
-
-    @property
-    def keys(self) -> Sequence[Hashable]:
-        """The keys that distinguish the records: the id, or the whole record if it has no id."""
-        if None not in self.ids:
-            return self.ids
-        return [
-            identity(record) if record_id is None else record_id
-            for record_id, record in zip(self.ids, self.records, strict=True)
-        ]
 
 
 def joined(

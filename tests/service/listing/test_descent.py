@@ -48,29 +48,6 @@ def test_other_lists_have_no_way_down(ids: list[int | None], total: int | None) 
     assert Descent.begin(ids, total) is None
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "fits"),
-    [
-        (OLDEST, [13, 15, 17], True),
-        (OLDEST, [], True),
-        (OLDEST, [13, 17, 15], False),
-        (OLDEST, [13, None, 17], False),
-        (OLDEST, [5, 6, 7], False),
-        (OLDEST, OLDEST, False),
-        (NEWEST, [11, 9, 7], True),
-        (NEWEST, [17, 15, 13], True),
-        (NEWEST, [19, 15, 13], False),
-        (NEWEST, [7, 9, 11], False),
-        (NEWEST, [11, 1, 9], False),
-    ],
-)
-def test_the_second_page_shows_whether_the_list_has_the_order(
-    first: list[int], second: list[int | None], *, fits: bool
-) -> None:
-    """A service that ignores `page` sends the first page again."""
-    assert begun(first, 9).fits(second) is fits
-
-
 def test_pages_that_are_foreseen() -> None:
     """Down to the second page, which is the last one to read; or up to the page that X-Total reaches."""
     oldest_first, newest_first = begun(OLDEST, 9), begun(NEWEST, 9)
