@@ -6,37 +6,32 @@ obstore has one, too (`obstore.fsspec`), but its open files have one position fo
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fsspec import AbstractFileSystem
 
+if TYPE_CHECKING:
+    from pipelines.store.objects.buckets import Bucket
+
 
 class BucketFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
-    """The objects of one store, read-only, under their addresses, which begin with `prefix`.
-
-    `size` returns an object's bytes, or None where there is none; `opened` opens one of a size, for threads with a position each.
-    """
+    """The objects of one bucket, read-only, under their addresses."""
 
     cachable = False
 
-    def __init__(
-        self, prefix: str, size: Callable[[str], int | None], opened: Callable[[str, int], io.RawIOBase]
-    ) -> None:
+    def __init__(self, bucket: Bucket) -> None:
         super().__init__()
-        self._prefix = prefix
-        self._size = size
-        self._opened = opened
+        self._bucket = bucket
         self._sizes: dict[str, int] = {}
         """Key → bytes. DuckDB asks again and again, and objects never change."""
-        self.protocol = prefix.partition("://")[0]
+        self.protocol = bucket.address.partition("://")[0]
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> io.RawIOBase:
         """Open an object for reading."""
         if mode != "rb":
             raise PermissionError(f"{path} can only be read")
-        return self._opened(self._key(path), self.info(path)["size"])
+        return self._bucket.reader(self._key(path), self.info(path)["size"])
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """Returns the path itself: an address names one object, and a missing one shows when it is opened."""
@@ -54,7 +49,7 @@ class BucketFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no typ
         """Name, size and type of an object."""
         key = self._key(path)
         if key not in self._sizes:
-            size = self._size(key)
+            size = self._bucket.size(key)
             if size is None:
                 raise FileNotFoundError(path)
             self._sizes[key] = size
@@ -66,4 +61,4 @@ class BucketFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no typ
 
     def _key(self, path: str) -> str:
         address = path if "://" in path else f"{self.protocol}://{path}"
-        return address.removeprefix(self._prefix)
+        return address.removeprefix(f"{self._bucket.address}/")

@@ -139,7 +139,11 @@ class Bucket:
         size = self.size(key)
         if size is None:
             raise FileNotFoundError(self.address_of(key))
-        return io.BufferedReader(_RangeReader(self.read_range, key, size), READ_AHEAD_BYTES)
+        return io.BufferedReader(self.reader(key, size), READ_AHEAD_BYTES)
+
+    def reader(self, key: str, size: int) -> io.RawIOBase:
+        """A reader of an object of this size, in which each thread has a position of its own."""
+        return _RangeReader(self.read_range, key, size)
 
     def size(self, key: str) -> int | None:
         """One head request."""
@@ -211,10 +215,7 @@ class Bucket:
         """Register a file system, so that DuckDB needs no extension and no credentials of its own."""
         from pipelines.store.objects.bucket_files import BucketFiles  # noqa: PLC0415  fsspec costs a tenth of a second
 
-        def opened(key: str, size: int) -> _RangeReader:
-            return _RangeReader(self.read_range, key, size)
-
-        database.register_filesystem(BucketFiles(f"{self.address}/", self.size, opened))
+        database.register_filesystem(BucketFiles(self))
 
     def lasting(self, trying: str, key: str, operation: Callable[[], T]) -> T:
         """The result of an operation, which is repeated while the service fails.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import socket
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -131,7 +130,9 @@ def test_azure_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_empty_object_exists_for_duckdb() -> None:
     """A missing one does not."""
-    files = BucketFiles("s3://library/", {"empty": 0}.get, lambda _key, _size: io.RawIOBase())
+    bucket = Bucket(MemoryStore(), "s3://library", lambda _: "me")
+    bucket.put("empty", b"")
+    files = BucketFiles(bucket)
     assert (files.exists("s3://library/empty"), files.exists("library/missing")) == (True, False)
 
 
