@@ -6,7 +6,7 @@ its request is sent and settled by the response. An entry that stays intended ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -135,6 +135,10 @@ class Journal:
     def undone(self, *numbers: int) -> None:
         """The writes were taken back; all entries change at once."""
         self._update(numbers, state=WriteState.UNDONE, sent_at=None, ended_at=self._now())
+
+    def release(self, entry: JournalEntry, names: Collection[str]) -> None:
+        """From now on, an entry does not say what the target has in these fields: what happens to them is no edit of a person."""
+        self._update([entry.number], held=_json({name: held for name, held in entry.held.items() if name not in names}))
 
     def withdraw(self, number: int) -> None:
         """Remove an intended entry whose request had no effect."""

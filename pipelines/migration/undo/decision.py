@@ -64,6 +64,8 @@ class InverseRow(PlanRow):
     """Journal entries that are undone once this is done, besides those of the files and members."""
     members: dict[int, str] = msgspec.field(default_factory=dict)
     """Journal entry → the address below the record of the member that it added to a list."""
+    released: list[str] = msgspec.field(default_factory=list)
+    """References of a created record that stays, as they were written: what is deleted after it empties them, and nobody edits them."""
     gone: bool = False
     """Whether the record is missing in the target."""
     stays: list[str] = msgspec.field(default_factory=list)
@@ -116,7 +118,7 @@ def inverse_row(
         if inverse.stays:  # people changed them; then the record stays as it is
             return _untouched(item)
     elif item.creation is not None:
-        _decide_deletion(inverse, item, item.creation, record)
+        _decide_deletion(inverse, item, item.creation, record, resource_type)
     else:
         _decide_reversal(inverse, item, record, resource_type, removable)
     if inverse.payload or inverse.members:
@@ -137,35 +139,50 @@ def _untouched(item: UndoItem) -> InverseRow:
     )
 
 
-def _decide_deletion(inverse: InverseRow, item: UndoItem, creation: JournalEntry, record: TargetRecord) -> None:
+def _decide_deletion(
+    inverse: InverseRow, item: UndoItem, creation: JournalEntry, record: TargetRecord, resource_type: ResourceType
+) -> None:
     """Deletes a record that the plan created, unless people changed anything of it."""
     reasons, entries = inverse.stays, item.open_entries
     written = dict(creation.held or creation.wanted)
+    released = creation.wanted.keys() - written.keys()
+    written = creation.wanted | written
     for link in item.links:
         written |= link.held or link.wanted
-    if edited := [name for name, value in written.items() if digest(record.fields.get(name)) != value]:
+    now = {name: digest(record.fields.get(name)) for name in written}
+    emptied = {name for name in released if now[name] is None}
+    if edited := [name for name, value in written.items() if now[name] != value and name not in emptied]:
         reasons.append(f"people changed {', '.join(edited)} since")
-    files = {part_of(file): file for file in item.row.files}
-    attached = {
-        entry.asset_id: entry for entry in entries if entry.kind == WriteKind.ASSET and entry.state == WriteState.DONE
-    }
-    if record.files is None and attached:
-        reasons.append(FILES_HIDDEN)
-    for asset_id, asset in record.assets.items():
-        name = asset.filename or asset.name or asset_id
-        if asset_id not in attached:
-            reasons.append(f"people attached {name} since")
-        elif _is_replaced(files.get(attached[asset_id].part), asset, attached[asset_id]):
-            reasons.append(f"people replaced {name} since")
-    covers = {entry.part: entry for entry in entries if entry.kind == WriteKind.COVER}
-    cover = next((file for file in item.row.files if file.kind == COVER), None)
-    if record.cover is not None and (cover is None or _is_replaced(cover, record.cover, covers.get(part_of(cover)))):
-        reasons.append("people set another cover since")
+    reasons += _edited_files(item, record)
     if not reasons and item.row.resource not in DELETABLE:
         reasons.append(f"the service deletes no {plural(item.row.resource)}; a person must retire it there")
     elif not reasons:
         inverse.action = Action.DELETE
         inverse.undoes = [entry.number for entry in entries]
+    if reasons:
+        inverse.released = [name for name in resource_type.references if name in written and name not in edited]
+
+
+def _edited_files(item: UndoItem, record: TargetRecord) -> Iterator[str]:
+    """Yield what people did with the files of a record that the plan created."""
+    files = {part_of(file): file for file in item.row.files}
+    attached = {
+        entry.asset_id: entry
+        for entry in item.open_entries
+        if entry.kind == WriteKind.ASSET and entry.state == WriteState.DONE
+    }
+    if record.files is None and attached:
+        yield FILES_HIDDEN
+    for asset_id, asset in record.assets.items():
+        name = asset.filename or asset.name or asset_id
+        if asset_id not in attached:
+            yield f"people attached {name} since"
+        elif _is_replaced(files.get(attached[asset_id].part), asset, attached[asset_id]):
+            yield f"people replaced {name} since"
+    covers = {entry.part: entry for entry in item.open_entries if entry.kind == WriteKind.COVER}
+    cover = next((file for file in item.row.files if file.kind == COVER), None)
+    if record.cover is not None and (cover is None or _is_replaced(cover, record.cover, covers.get(part_of(cover)))):
+        yield "people set another cover since"
 
 
 def _decide_reversal(

@@ -126,6 +126,8 @@ class UndoRun(Executor[UndoResult]):
             self._writer.records.changed(inverse.resource, inverse.existing_target_id)
         elif inverse.action == Action.DELETE:
             self._request("DELETE", record_path(inverse.resource, inverse.target_id), inverse.undoes)
+        for entry in item.open_entries if inverse.released else ():
+            self._journal.release(entry, inverse.released)
         if inverse.undoes:
             self._journal.undone(*inverse.undoes)
 
