@@ -133,19 +133,6 @@ def test_iceberg_works_as_written(checkout: Path, tmp_path: Path, monkeypatch: p
     assert names["rows"].num_rows == 5445
 
 
-def test_each_way_into_python_has_every_value(checkout: Path) -> None:
-    """pandas, Arrow and a stream of batches: the same rows; a date is a date, a number a number."""
-    tables = library(checkout / "bookferry-demo" / "bookferry.toml")
-    ordered = tables.publications.select("id, title, published_on").order("id")
-    frame, table = ordered.df(), ordered.to_arrow_table()
-    assert (len(frame), table.num_rows) == (5445, 5445)
-    assert table.schema.types == [pa.int64(), pa.string(), pa.date32()]
-    assert pd.api.types.is_datetime64_any_dtype(frame["published_on"])
-    assert frame["title"].tolist() == table["title"].to_pylist()
-    assert pa.Table.from_batches(list(ordered.to_arrow_reader(1000))).equals(table)
-    assert [row[0] for row in tables.example("gaps_by_kind").fetchall()] == ["demo"] * 3
-
-
 def test_tables_are_attributes(checkout: Path) -> None:
     """For completion, too; a table that is not there is told with the one that was meant."""
     config = str(checkout / "bookferry-demo" / "bookferry.toml")
@@ -158,6 +145,7 @@ def test_tables_are_attributes(checkout: Path) -> None:
     with pytest.raises(ConfigurationError, match="There is no table"):
         tables.table("no table")
     assert library(config).publications.aggregate("count(*)").fetchall() == [(5445,)], "whoever lets go of it"
+    assert [row[0] for row in tables.example("gaps_by_kind").fetchall()] == ["demo"] * 3
 
 
 def shown(notebook: Path) -> list[tuple[str, list[dict[str, Any]]]]:
