@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.residue import MAX_RESIDUE_KEYS, bounded, record_json
-from pipelines.records.shapes.columns import observe_columns, with_columns
 from pipelines.records.shapes.observation import ObservedColumn, Observer, RecordShape
 from pipelines.records.stager import RECORDS_PER_STEP, Stager, in_steps
 from pipelines.records.tables.description import Table
+from pipelines.records.tables.observed_columns import observe_columns, with_columns
 from pipelines.records.tables.registry import STAGED, TABLES, table_named
 from pipelines.records.values import decode_record
 from pipelines.store.entries import LED_TO, leading_key_of

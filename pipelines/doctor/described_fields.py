@@ -15,8 +15,8 @@ import msgspec
 from pipelines.doctor.look import Look
 from pipelines.inventory import NOT_LISTED, RESOURCES
 from pipelines.records.residue import IGNORED
-from pipelines.records.shapes.columns import united
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Observer, RecordShape
+from pipelines.records.tables.observed_columns import united
 from pipelines.records.tables.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS
 from pipelines.records.tables.registry import STAGED
 from pipelines.shapes.model import FieldSchema, ResourceSchema

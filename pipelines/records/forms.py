@@ -19,9 +19,8 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields
 from pipelines.records.identifiers.verdicts import GOOD, UNRECOGNISED, Identifier
 from pipelines.records.left_out import LeftOut, why_unknown
-from pipelines.records.residue import keep_nested, without_addresses, without_signatures
+from pipelines.records.residue import ADDRESSES, keep_nested, without_addresses, without_signatures
 from pipelines.records.tables.publication_fields import (
-    ADDRESSES,
     ASSET_KEYS,
     AUTHOR_KEYS,
     CATEGORY_KEYS,

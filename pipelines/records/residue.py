@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from pipelines.records.tables.publication_fields import ADDRESSES
 from pipelines.records.values import compact_json, valid_text
+
+ADDRESSES = frozenset({"url", "thumb_url", "preview_url"})
+"""Addresses of files in responses (service.md#assets); ignored by name."""
 
 IGNORED = ADDRESSES | {"avatar_url", "avatar_thumb_url", "avatar_preview_url"}
 """Addresses of files, and the names that the address of a person's picture may have."""

@@ -1,7 +1,7 @@
 """Stages the records of a resource: from the JSON of a batch of records to the columns of its tables.
 
 One way for every resource, driven by the descriptions of its tables. A column takes the value to which its path leads; a table of a list
-takes the entries of the list; the fields that no described column takes have the columns that were observed (shapes/columns.py).
+takes the entries of the list; the fields that no described column takes have the columns that were observed (tables/observed_columns.py).
 Identifiers and files are read by the rules of their own modules. Total (I7): whatever a record holds, it becomes exactly one row of the
 first table, and each of its values is in a column, ignored by name, or residue under its path (I6).
 
@@ -31,9 +31,9 @@ from pipelines.records.residue import (
     without_addresses,
     without_signatures,
 )
-from pipelines.records.shapes.columns import ColumnType, with_columns
 from pipelines.records.shapes.observation import ObservedColumn
 from pipelines.records.tables.description import Column, Part, Table
+from pipelines.records.tables.observed_columns import ColumnType, with_columns
 from pipelines.records.tables.publication_fields import IDENTIFIER_KEYS, IDENTIFIER_LIST
 from pipelines.records.tables.publications import PUBLICATION_FILES, PUBLICATION_IDENTIFIERS
 from pipelines.records.tables.registry import STAGED

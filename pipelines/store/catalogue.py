@@ -29,8 +29,8 @@ from filelock import FileLock
 
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.inventory import LIST_PATHS, parent_of
-from pipelines.records.shapes.columns import united, with_columns
 from pipelines.records.tables.description import Column, Table
+from pipelines.records.tables.observed_columns import united, with_columns
 from pipelines.records.tables.registry import MADE_FROM, NESTED, STAGED, TABLES, is_personal, raw_table, tables_of
 from pipelines.records.tables.shared_columns import SNAPSHOT_AT, SNAPSHOT_COLUMNS, VIEW_COLUMNS
 from pipelines.store.durable import damage_behind, damage_of_size, storage_errors

@@ -9,7 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipelines.records.tables.publication_fields import ADDRESSES, IDENTIFIER_FIELDS
+from pipelines.records.residue import ADDRESSES
+from pipelines.records.tables.publication_fields import IDENTIFIER_FIELDS
 
 FILE = {"id": None, "storage": None, "metadata": {"size": None, "filename": None, "mime_type": None}}
 SHAPE: dict[str, Any] = {

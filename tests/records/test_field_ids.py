@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipelines.records.shapes.columns import with_columns
 from pipelines.records.shapes.observation import ObservedColumn
 from pipelines.records.tables import field_ids as module
 from pipelines.records.tables.field_ids import FIELD_ID, field_id, field_ids, staged_schema
+from pipelines.records.tables.observed_columns import with_columns
 from pipelines.records.tables.registry import STAGED, TABLES
 
 

@@ -15,8 +15,8 @@ from pipelines.records.forms import PublicationForm, add_unsent_files, form_of
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.matching import comparable, differing, fingerprint, identifying_keys
-from pipelines.records.residue import residue_json
-from pipelines.records.tables.publication_fields import ADDRESSES, IDENTIFIER_FIELDS, WRITTEN
+from pipelines.records.residue import ADDRESSES, residue_json
+from pipelines.records.tables.publication_fields import IDENTIFIER_FIELDS, WRITTEN
 from pipelines.records.values import decode_record, partial_date
 from pipelines.settings.identifier_types import IdentifierSettings
 from tests.records.json_values import records, text_of

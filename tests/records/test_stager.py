@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from pipelines.records.batches import StagedBatch
 from pipelines.records.residue import (
+    ADDRESSES,
     MAX_KEY_CHARACTERS,
     MAX_RESIDUE_KEYS,
     bounded,
     without_addresses,
 )
 from pipelines.records.stager import Stager
-from pipelines.records.tables.publication_fields import ADDRESSES, IDENTIFIER_FIELDS
+from pipelines.records.tables.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.values import decode_record, record_ids
 from tests.records.identifiers.identified import identify
 from tests.records.json_values import SHAPE, Members, meaning, records, text_of

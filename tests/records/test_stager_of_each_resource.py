@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from pipelines.inventory import RESOURCES
 from pipelines.records.batches import StagedBatch
-from pipelines.records.shapes.columns import ColumnType
 from pipelines.records.shapes.observation import ObservedColumn
 from pipelines.records.stager import Stager
+from pipelines.records.tables.observed_columns import ColumnType
 from pipelines.records.tables.registry import STAGED
 from pipelines.records.values import record_ids
 from tests.records.json_values import Members, anything, briefly, has_one_id, records, scalars, text_of

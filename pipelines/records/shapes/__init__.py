@@ -1,1 +1,1 @@
-"""The shapes of records: which fields the service's records have, with which values, and the columns that follow from them."""
+"""The shapes of records: which fields the service's records have, with which values."""

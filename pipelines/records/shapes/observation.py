@@ -118,7 +118,7 @@ class ObservedColumn(msgspec.Struct, frozen=True, omit_defaults=True):
     path: tuple[str, ...]
     """Keys from the record to the value."""
     type: str
-    """A `ColumnType` of `pipelines.records.shapes.columns`."""
+    """A `ColumnType` of `pipelines.records.tables.observed_columns`."""
     since: str
     """Day of the first snapshot with it, such as 2026-11-22."""
 

@@ -1,1 +1,1 @@
-"""Descriptions of all tables: `publications`, `other_resources`, and `registry`, which finds a table by its name or its resource."""
+"""Descriptions of all tables. `registry` finds one by its name or its resource, `observed_columns` adds to one what was observed."""

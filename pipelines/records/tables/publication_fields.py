@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pipelines.records.residue import ADDRESSES
+
 
 class FieldType(StrEnum):
     """What a field of a publication holds."""
@@ -110,9 +112,6 @@ IDENTIFIER_FIELDS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
 
 PUBLICATION_KEYS = frozenset(entry.name for entry in PUBLICATION_FIELDS if entry.name != IDENTIFIER_LIST)
 """Fields of a publication in both versions; only version 3 has the list of identifiers (service.md#publications)."""
-
-ADDRESSES = frozenset({"url", "thumb_url", "preview_url"})
-"""Addresses of files in responses (service.md#assets); ignored by name."""
 
 AUTHOR_KEYS = frozenset({"name", "type"})
 CATEGORY_KEYS = frozenset({"id", "name"})

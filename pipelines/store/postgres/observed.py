@@ -1,4 +1,4 @@
-"""Observed columns (shapes/columns.py) in the database. A library's schema lists those of all snapshots that were ever loaded.
+"""Observed columns (tables/observed_columns.py) in the database. A library's schema lists those of all snapshots that were ever loaded.
 
 The tables of a library keep their values as `jsonb`, whatever their type is. The views of the library have the widest type that any of its
 snapshots had, and those over all libraries the widest of these.
@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from pipelines.records.shapes.columns import OBSERVED, united, with_columns
 from pipelines.records.shapes.observation import ObservedColumn
 from pipelines.records.tables.description import Column, Table
+from pipelines.records.tables.observed_columns import OBSERVED, united, with_columns
 from pipelines.records.tables.registry import STAGED
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.server import Session

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.records.residue import IGNORED
-from pipelines.records.shapes.columns import MAX_COLUMNS, observe_columns, with_columns
 from pipelines.records.shapes.observation import MAX_FIELDS, MAX_MEMBERS, OTHERS, ObservedColumn, Observer, RecordShape
 from pipelines.records.stager import Stager
+from pipelines.records.tables.observed_columns import MAX_COLUMNS, observe_columns, with_columns
 from pipelines.records.tables.registry import STAGED
 
 TODAY, TOMORROW = "2026-11-22", "2026-11-23"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.errors import ConfigurationError
-from pipelines.records.shapes.columns import OBSERVED
+from pipelines.records.tables.observed_columns import OBSERVED
 from pipelines.records.tables.registry import TABLES
 from pipelines.store.postgres.loading import Database
 from pipelines.store.snapshots.snapshots import DataFolder
