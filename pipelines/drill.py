@@ -113,10 +113,12 @@ def drill(
 
 def snapshot_shapes(data: DataFolder, snapshot: Snapshot) -> dict[str, Any]:
     """What `--shapes` of a sandbox takes: the fields of all records of a snapshot, where the service does not document them."""
-    names = [name for name in RESOURCE_TYPES if name in snapshot.manifest.resources]
+    names = [name for name in (*RESOURCE_TYPES, PUBLICATIONS) if name in snapshot.manifest.resources]
     with tempfile.TemporaryDirectory(prefix=".shapes-", dir=data.path) as folder:
         listings = {name: snapshot_listing(data, snapshot, name, Path(folder)) for name in names}
-        additional = additional_names(snapshot.manifest.residue.get(PUBLICATIONS, ()), publication_type(STANDARD_KINDS))
+        lists = listings.pop(PUBLICATIONS).lists.values() if PUBLICATIONS in listings else ()
+        undocumented = (*snapshot.manifest.residue.get(PUBLICATIONS, ()), *lists)
+        additional = additional_names(undocumented, publication_type(STANDARD_KINDS))
         return sandbox_shapes({name: shape_of(listing) for name, listing in listings.items()}, additional)
 
 

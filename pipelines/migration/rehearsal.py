@@ -27,8 +27,9 @@ def sandbox_shapes(shapes: Mapping[str, RecordShape], additional: Iterable[str] 
     `additional`: fields of publications that the service does not document. Without any, publications keep the documented shape.
     """
     fields = {resource: _fields(shape) for resource, shape in shapes.items()}
-    if fields.get(USERS, {}).keys() <= _DOCUMENTED_FIELDS:
-        fields.pop(USERS, None)
+    users = fields.pop(USERS, {})
+    if not users.keys() <= _DOCUMENTED_FIELDS:
+        fields[USERS] = users | {name: {"from": name} for name in sorted(_DOCUMENTED_FIELDS)}
     if additional := [*additional]:
         documented = {name: {"from": name} for name in (*WRITTEN, *FILES)}
         fields[PUBLICATIONS] = documented | {name: {"schema": {}} for name in additional}

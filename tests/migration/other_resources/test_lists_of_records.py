@@ -25,6 +25,7 @@ from pipelines.scopes import SCOPES
 from pipelines.settings.config_file import load_settings
 from pipelines.shapes.unread_lists import MEMBERS
 from pipelines.store.catalogue import open_catalogue
+from pipelines.store.encryption import personal_keys
 from pipelines.store.stores import open_data
 from tests.backup.other_resources.signing import sign_in
 from tests.migration.chaos import Applies, KillingWay
@@ -354,6 +355,10 @@ def test_lists_of_persons_and_of_publications_are_moved_too(pair: LibraryPair, m
     assert (applied.failed, applied.complete, proof.as_planned) == (0, True, True), applied.findings
     assert_same_lists(source, pair, lists)
     assert pair.plan(back_up(pair, "second"), resources=resources).facts.empty
+    loaded = load_settings(pair.config)
+    data = open_data(loaded, personal_keys(loaded))
+    result = drill(loaded, data, snapshot, now=datetime(2026, 11, 21, tzinfo=UTC))
+    assert [problem for problem in (*result.problems, *result.left) if "_ids" in problem] == []
 
 
 def assert_same_lists(source: LibraryPair, target: LibraryPair, lists: Mapping[str, tuple[str, str]]) -> None:
