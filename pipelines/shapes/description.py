@@ -22,8 +22,8 @@ MAX_STEPS = 50_000
 MAX_REFERENCES = 40
 """Most references that are followed in a row."""
 
-MAX_LEVELS = 3
-"""Levels of fields below a record."""
+MAX_LEVELS = 8
+"""Levels below a record: an object within another counts two, a list one."""
 
 MAX_FIELDS = 300
 """Most fields of one object, and most values of one enumeration."""
@@ -174,7 +174,7 @@ class _Reader:
 
     def _record(self, schema: Any, name: str = "") -> dict[str, FieldSchema]:
         """The fields of a record, of the records of a list, or of a record in a key of its own. `name`: that of the list."""
-        fields, _, _ = self._object(schema, MAX_LEVELS + 2)
+        fields, _, _ = self._object(schema, MAX_LEVELS + 4)
         if "_embedded" in fields and "id" not in fields:
             fields = fields["_embedded"].members
         for key in ("records", *(("data", "items", name) if "id" not in fields else ())):
@@ -213,7 +213,7 @@ class _Reader:
         for part in self._parts(schema):
             required |= {name for name in _list(part.get("required"))[:MAX_FIELDS] if isinstance(name, str)}
             is_open = is_open or part.get("additionalProperties") in (True, "true")
-        fields = {name: self._field(inner, levels - 1) for name, inner in self._properties(schema).items()}
+        fields = {name: self._field(inner, levels - 2) for name, inner in self._properties(schema).items()}
         return fields, required & fields.keys(), is_open
 
     def _field(self, schema: Any, levels: int) -> FieldSchema:

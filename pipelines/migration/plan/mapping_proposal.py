@@ -29,6 +29,7 @@ from pipelines.migration.plan.mapping import (
     fields_defined_by,
 )
 from pipelines.migration.plan.taken_apart import reference_stem
+from pipelines.records.paths import objects_of
 from pipelines.records.shapes.field_names import keys_of, names_own_kind, resource_named
 from pipelines.records.values import text_of
 from pipelines.report.issues import safe_text
@@ -81,7 +82,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     fields, comments = dict[str, FieldMapping](), dict[str, str]()
     other_values = _other_values(learner)
     for name, field in learned.fields.items():
-        fields[name] = msgspec.structs.replace(field, values=dict.fromkeys(other_values.get(name, ()), OPEN))
+        fields[name] = _with_values_asked(field, name, other_values)
         comments[name] = _known_from(learner, name)
     for name in learned.required:
         if name not in fields:
@@ -144,18 +145,25 @@ def proposed_text(earlier: MappingFile | None, proposals: Iterable[Proposal], so
 
 def _other_values(learner: TypeLearner) -> dict[str, list[str]]:
     """Field → its values that the target's description lacks among those that it takes; none of people (I10)."""
-    learned = learner.type
-    fields = () if learned.personal else learned.fields
-    chosen = {name: choices for name in fields if (choices := learner.choices.get(name))}
-    other_values: dict[str, dict[str, None]] = {name: {} for name in chosen}
+    fields = {} if learner.type.personal else learner.type.fields
+    parts = {path: part for name, field in fields.items() for path, part in field.parts(name)}
+    chosen = {path: choices for path in parts if (choices := learner.choices.get(path))}
+    other_values: dict[str, dict[str, None]] = {path: {} for path in chosen}
     for record in learner.records() if chosen else ():
-        for name, values in other_values.items():
-            value = next((record[key] for key in learned.keys_of(name) if key in record), None)
+        for path, values in other_values.items():
+            value = next((record[key] for key in parts[path].keys_of(path) if key in record), None)
             for entry in several(value) if value is not None else ():
                 text = text_of(entry)
-                if text and text not in chosen[name] and text.isprintable() and len(values) < MOST_VALUES:
+                if text and text not in chosen[path] and text.isprintable() and len(values) < MOST_VALUES:
                     values[text] = None
-    return {name: [*values] for name, values in other_values.items() if values}
+    return {path: [*values] for path, values in other_values.items() if values}
+
+
+def _with_values_asked(field: FieldMapping, path: str, other_values: Mapping[str, Sequence[str]]) -> FieldMapping:
+    """A field with a question for each of these values, in its entries, too."""
+    entries = {name: _with_values_asked(entry, f"{path}/{name}", other_values) for name, entry in field.entries.items()}
+    values = dict.fromkeys(other_values.get(path, ()), OPEN)
+    return msgspec.structs.replace(field, values=values, entries=entries)
 
 
 def _about(learner: TypeLearner, target: str) -> str:
@@ -182,7 +190,13 @@ def _known_from(learner: TypeLearner, name: str) -> str:
     known = [(path, part.asks_where, _where_known(learner, path, part)) for path, part in parts]
     if not field.entries:
         return seen + "".join(f"{'.' if is_asked else ';'} {how}" for _path, is_asked, how in known)
-    return "; ".join([seen, *(f"{path.removeprefix(f'{name}/')}: {how}" for path, _is_asked, how in known)])
+    told = [f"{path.removeprefix(f'{name}/')}: {how}" for path, _is_asked, how in known]
+    told += [
+        f"{path.removeprefix(f'{name}/')}: {choices.removeprefix('; ')}"
+        for path, _part in field.parts(name)
+        if (choices := _one_of(learner, path))
+    ]
+    return "; ".join([seen, *told])
 
 
 def _where_known(learner: TypeLearner, path: str, field: FieldMapping) -> str:
@@ -292,7 +306,12 @@ def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> st
     """The text with the fields that it lacks, and those that no record has any more, at the beginning of the resource's table of fields."""
     resource = proposal.resource
     decided = {*mapping.left_out} | _keys(mapping.named)
-    new = {name: field for name, field in proposal.mapping.named.items() if _keys({name: field}).isdisjoint(decided)}
+    around = objects_of(decided)
+    new = {
+        name: field
+        for name, field in proposal.mapping.named.items()
+        if decided.isdisjoint((*_keys({name: field}), *objects_of([name]))) and name not in around
+    }
     gone = [
         name
         for name, field in mapping.named.items()

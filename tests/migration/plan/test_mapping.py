@@ -20,7 +20,7 @@ from pipelines.migration.plan.mapped_references import mapped
 from pipelines.migration.plan.mapping import MappingFile, fields_defined_by
 from pipelines.migration.plan.mapping_proposal import propose, proposed_text
 from pipelines.records.left_out import LeftOut
-from pipelines.records.paths import nested
+from pipelines.records.paths import nested, objects_of
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 from tests.migration.plan.test_numbers_of_records import listing
 
@@ -112,8 +112,9 @@ def test_the_file_parses_and_is_stable_and_keeps_its_lines(
     for name, field in before.named.items():
         assert field.values.items() <= after.named[name].values.items()
         assert replace(after.named[name], values=field.values) == field
-    decided = {key for name, field in after.named.items() for key in (name, *field.keys_of(name))}
-    assert {*second.type.fields} <= decided | {*after.left_out}
+    decided = {key for name, field in after.named.items() for key in (name, *field.keys_of(name))} | {*after.left_out}
+    decided |= objects_of(decided)
+    assert all(not decided.isdisjoint((name, *objects_of([name]))) for name in second.type.fields)
 
 
 def test_what_is_asked_and_what_an_answer_does(tmp_path: Path) -> None:
@@ -178,6 +179,37 @@ def test_a_number_beside_another_in_objects_is_a_question(tmp_path: Path) -> Non
     assert plain.form(records[0]).why == {"kept": LeftOut.UNKNOWN_REFERENCE}, (
         "a number that nobody said is none of a record"
     )
+
+
+def test_values_within_objects_are_asked_too(tmp_path: Path) -> None:
+    """In an object, and in the entries of a list, where a value that came later is asked in the same line."""
+    records = [
+        {
+            "id": number,
+            "title": "A",
+            "held": {"location_id": 1, "state": state},
+            "lent": [{"location_id": 2, "state": state}],
+        }
+        for number, state in enumerate(("in", "out"), 1)
+    ]
+    state = FieldSchema(["string"], choices=["IN", "OUT", "LOST"])
+    members = {"location_id": FieldSchema(["integer"]), "state": state}
+    held, lent = (
+        FieldSchema(["object"], members=members),
+        FieldSchema(["array"], entries=FieldSchema(members=members)),
+    )
+    schema = ResourceSchema(create=PayloadSchema({"title": FieldSchema(), "held": held, "lent": lent}))
+    text = text_of([learner_of(tmp_path, records[:1], schema)])
+    assert '"held/state" = { values = { in = "?" } }' in text.splitlines()
+    entries = 'location_id = { leads_to = "locations" }, state = { values = { in = "?" } }'
+    assert f"lent = {{ many = true, entries = {{ {entries} }} }}" in text.splitlines()
+    assert "; state: one of IN, OUT, LOST" in text
+    learner = learner_of(tmp_path, records, schema)
+    later = text_of([learner], text.replace('in = "?"', 'in = "IN"'))
+    assert later.count('values = { in = "IN", out = "?" }') == 2
+    learned = file_of(later.replace('out = "?"', 'out = "OUT"')).follow(learner.type)
+    sent = body_of(learned, mapped(learned, learned.form(records[1]), lambda _resource, number: (True, number)).values)
+    assert (sent["held"]["state"], sent["lent"][0]["state"]) == ("OUT", "OUT")
 
 
 @pytest.mark.parametrize("line", ["shelf = {}", 'shelf = { leads_to = "" }', 'rack = { from = ["shelf"] }', ""])
