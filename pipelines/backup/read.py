@@ -254,8 +254,7 @@ class ListReader:
             if staging is not None:
                 observer.shape.sampled = observer.shape.records < writer.rows
                 capture.facts.shapes[resource] = observer.shape
-        read_again = listing.facts.followed or (listing.facts.again > 0 and listing.facts.last_total is not None)
-        repeated = self._drop_duplicates() if read_again else 0
+        repeated = self._drop_duplicates() if listing.facts.followed or listing.facts.again else 0
         ids = self._count_ids()
         if is_personal(resource):  # an id that is a text may be an address
             ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]

@@ -130,7 +130,7 @@ def is_counted(url: httpx.URL, other: httpx.URL) -> bool:
 
 def same_page(url: httpx.URL, other: httpx.URL) -> bool:
     """Whether two addresses name the same page; order and escapes of their parameters do not matter."""
-    return str(url) == str(other) or _canonical(url) == _canonical(other)
+    return _canonical(url) == _canonical(other)
 
 
 def _canonical(url: httpx.URL) -> tuple[object, ...]:

@@ -114,7 +114,7 @@ class Listing:
         if self._descent is not None:
             first, last = self._descent.unread
             self._settle(self._descent)
-        which = "on" if last is None else f"to {last:,} ({last - first + 1:,} records by X-Total)"
+        which = "on" if last is None else f"to {last:,}"
         self.facts.unread.append(
             f"The list was not read from place {first:,} {which}, because too many of its pages cannot be sent. The next backup asks for "
             f"them again. {error}"

@@ -12,6 +12,7 @@ import msgspec
 from pipelines.records.values import record_ids
 from pipelines.service.http.envelope import split_records
 from pipelines.service.http.paging import PagingHeaders, page_at, page_number, read_paging_headers
+from pipelines.service.http.responses import listed_records
 from pipelines.service.http.retries import SECONDS
 from pipelines.service.listing.gaps import Gap
 
@@ -45,9 +46,9 @@ class SavedPage:
     def read(cls, response: httpx.Response) -> Self:
         """Read a response; its address is the one that it came from, after any redirect (RFC 3986, 5.1.3).
 
-        Raises the errors of `split_records` and `read_paging_headers`.
+        Raises `ProtocolError` for a body that is no listing, and the errors of `read_paging_headers`.
         """
-        records = split_records(response.content)
+        records = listed_records(response)
         paging = read_paging_headers(response, response.request.url, len(records))
         return cls(paging, records, record_ids(records), response.content, response.extensions[SECONDS])
 

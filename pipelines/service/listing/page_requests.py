@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 import httpx
-import msgspec
 from msgspec.structs import replace
 
 from pipelines.errors import AccessDeniedError, BookferryError, ProtocolError, RefusedError, TemporaryError
@@ -46,13 +45,14 @@ class PageRequests:
         self._total: int | None = None
         """The newest page with records that was read as a whole, and the newest X-Total."""
         self._largest = 0
+        """Records of a full page: what is asked for, or fewer if the service sends its own number."""
         self._gaps = 0
 
     def first(self) -> tuple[str, SavedPage]:
         """Return the endpoint and the first page. Raises the error of the last endpoint if the service has none of them."""
         *better, _last = self._endpoints
         for endpoint in self._endpoints:
-            url = self._first_page(endpoint)
+            url = httpx.URL(f"{self._client.api_url}/{endpoint}", params={"per_page": PER_PAGE, "page": 1})
             try:
                 return endpoint, self._read_first(url)
             except UNREADABLE as error:
@@ -78,15 +78,7 @@ class PageRequests:
 
     def place_of(self, url: httpx.URL) -> int:
         """The place of a page's first record, from 1."""
-        return ((page_number(url) or 1) - 1) * self.page_size + 1
-
-    @property
-    def page_size(self) -> int:
-        """Records of a full page: what is asked for, or fewer if the service sends its own number."""
-        return self._largest or PER_PAGE
-
-    def _first_page(self, endpoint: str) -> httpx.URL:
-        return httpx.URL(f"{self._client.api_url}/{endpoint}", params={"per_page": PER_PAGE, "page": 1})
+        return ((page_number(url) or 1) - 1) * (self._largest or PER_PAGE) + 1
 
     def _read_first(self, url: httpx.URL) -> SavedPage:
         page = self.read(url)
@@ -212,14 +204,7 @@ class PageRequests:
 
     def read(self, url: httpx.URL, *, briefly: bool = False) -> SavedPage:
         """Return one page; `briefly`: a part of it, or a page beside it, with records. Raises the errors of `UNREADABLE`, and 401."""
-        response = self._client.get(url, briefly=briefly)
-        try:
-            page = SavedPage.read(response)
-        except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise ProtocolError(
-                f"GET {outside_text(url)} answered something that is not a listing ({outside_text(error)}); expected an array, or an "
-                "object with `records` or one other array of objects."
-            ) from None
+        page = SavedPage.read(self._client.get(url, briefly=briefly))
         self._note_total(page)
         if not page.records and (briefly or (self._largest and self._lacks_records(page))):
             raise _without_records(url)

@@ -67,7 +67,7 @@ class Prefetch(Generic[_Answer]):
         """Whether the pages in flight, if any, begin with this one. If they do not, they are dropped."""
         as_foreseen = not self._pages or (upcoming is not None and same_page(self._pages[0][0], upcoming))
         if not as_foreseen:
-            self.drop()
+            self._pages.clear()  # they were requested before the collection changed
         return as_foreseen
 
     def has(self, url: httpx.URL) -> bool:
@@ -77,7 +77,3 @@ class Prefetch(Generic[_Answer]):
     def take(self, upcoming: httpx.URL) -> _Answer:
         """Return the next page, in flight or not. Raises the errors of fetching it."""
         return self._pages.popleft()[1].result() if self._pages else self._fetch(upcoming)
-
-    def drop(self) -> None:
-        """Forget the pages in flight: they were requested before the collection changed."""
-        self._pages.clear()
