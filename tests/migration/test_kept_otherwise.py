@@ -125,7 +125,6 @@ def test_every_later_plan_names_it_and_none_patches_it(through: LibraryPair, tmp
         check_named(through, plan, tmp_path, KEPT)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("through", ["empty"], indirect=True)
 def test_a_new_record_that_no_answer_names_is_decided_in_the_next_plan(through: LibraryPair) -> None:
     """I8: it differs from what was sent, so it is not adopted; to delete it and to apply again would bring the same."""
