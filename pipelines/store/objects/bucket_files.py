@@ -6,32 +6,34 @@ obstore has one, too (`obstore.fsspec`), but its open files have one position fo
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fsspec import AbstractFileSystem
 
-if TYPE_CHECKING:
-    from pipelines.store.objects.buckets import Bucket
-
 
 class BucketFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
-    """The objects of one bucket, read-only, under their addresses."""
+    """The objects of the bucket at an address, read-only. `size`: of an object, by its key; `reader`: opens one of this size."""
 
     cachable = False
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(
+        self, address: str, size: Callable[[str], int | None], reader: Callable[[str, int], io.RawIOBase]
+    ) -> None:
         super().__init__()
-        self._bucket = bucket
+        self._address = address
+        self._size = size
+        self._reader = reader
         self._sizes: dict[str, int] = {}
         """Key → bytes. DuckDB asks again and again, and objects never change."""
-        self.protocol = bucket.address.partition("://")[0]
+        self.protocol = address.partition("://")[0]
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> io.RawIOBase:
         """Open an object for reading."""
         if mode != "rb":
             raise PermissionError(f"{path} can only be read")
-        return self._bucket.reader(self._key(path), self.info(path)["size"])
+        return self._reader(self._key(path), self.info(path)["size"])
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """Returns the path itself: an address names one object, and a missing one shows when it is opened."""
@@ -49,7 +51,7 @@ class BucketFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no typ
         """Name, size and type of an object."""
         key = self._key(path)
         if key not in self._sizes:
-            size = self._bucket.size(key)
+            size = self._size(key)
             if size is None:
                 raise FileNotFoundError(path)
             self._sizes[key] = size
@@ -61,4 +63,4 @@ class BucketFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no typ
 
     def _key(self, path: str) -> str:
         address = path if "://" in path else f"{self.protocol}://{path}"
-        return address.removeprefix(f"{self._bucket.address}/")
+        return address.removeprefix(f"{self._address}/")

@@ -215,7 +215,7 @@ class Bucket:
         """Register a file system, so that DuckDB needs no extension and no credentials of its own."""
         from pipelines.store.objects.bucket_files import BucketFiles  # noqa: PLC0415  fsspec costs a tenth of a second
 
-        database.register_filesystem(BucketFiles(self))
+        database.register_filesystem(BucketFiles(self.address, self.size, self.reader))
 
     def lasting(self, trying: str, key: str, operation: Callable[[], T]) -> T:
         """The result of an operation, which is repeated while the service fails.

@@ -132,7 +132,7 @@ def test_an_empty_object_exists_for_duckdb() -> None:
     """A missing one does not."""
     bucket = Bucket(MemoryStore(), "s3://library", lambda _: "me")
     bucket.put("empty", b"")
-    files = BucketFiles(bucket)
+    files = BucketFiles(bucket.address, bucket.size, bucket.reader)
     assert (files.exists("s3://library/empty"), files.exists("library/missing")) == (True, False)
 
 
