@@ -78,17 +78,23 @@ def _is_data(path: str) -> bool:
 
 def _candidates(holder: str, fields: Mapping[str, FieldShape]) -> Iterator[_Candidate]:
     """Yield each field that may have an id with its kind beside it, at any depth."""
+    words = [name for name, field in fields.items() if is_word(field)]
     for name, field in fields.items():
         path = f"{holder}/{name}" if holder else name
         if holder:
             is_id = field.may_be_ids and Kind.LIST not in field.kinds
         else:
             is_id = is_named_as_id(name) or (field.may_be_ids and not is_quantity(name))
-        kind = kind_beside(name, fields, in_object=bool(holder))
+        kind = kind_beside(name, words, in_object=bool(holder))
         if kind and field.kinds and is_id:
             yield _Candidate(holder, name, kind)
         elif (objects := objects_in(field)) is not None:
             yield from _candidates(path, objects.members)
+
+
+def is_word(field: FieldShape) -> bool:
+    """Whether a field may have the kind of a record: neither objects nor lists are one."""
+    return {Kind.OBJECT, Kind.LIST}.isdisjoint(field.kinds)
 
 
 def objects_in(field: FieldShape) -> FieldShape | None:

@@ -24,7 +24,7 @@ from pipelines.migration.model.resource_types import (
     is_written_later,
 )
 from pipelines.migration.model.target_reading import TargetListing
-from pipelines.migration.plan.kinds_beside import objects_in, references_by_kind
+from pipelines.migration.plan.kinds_beside import is_word, objects_in, references_by_kind
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
 from pipelines.migration.plan.numbers import fields_with_ids, text_ids_in
@@ -92,8 +92,9 @@ class TypeLearner:
         self._leads_to |= {f"{key}/id": self._leads_to[key] for key in self._links.keys() & self._leads_to.keys()}
         self.type = self._learn()
         while plain := plain_fields(self.type, assumed):
-            self._doubtful = fields_with_ids(self.records(), plain, library(), self._text_ids)
-            objects = {key for key in self._doubtful if objects_in(self.source.fields[key]) is not None}
+            doubtful = fields_with_ids(self.records(), plain, library(), self._text_ids)
+            objects = {key for key in doubtful if objects_in(self.source.fields[key]) is not None}
+            self._doubtful |= doubtful
             self._with_ids |= objects
             self.type = self._learn()
             if not objects:
@@ -406,6 +407,7 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
         return None
     above, _, last = key.rpartition("/")
     beside = {path.removeprefix(f"{above}/"): path for path in shown if above and path.startswith(f"{above}/")}
+    beside = {member: path for member, path in beside.items() if is_word(shown[path])}
     kind = beside.get(kind_beside(last, beside, in_object=True), "")
     form = _FORMS[is_sent_as_object(described, field), is_sent_as_text(described, field)]
     return FieldMapping(leads_to=resource or OPEN, many=Kind.LIST in field.kinds, sent_as=form, kind=kind)

@@ -86,8 +86,8 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         comments[name] = _known_from(learner, name)
     for name in learned.required:
         if name not in fields:
-            fields[name] = FieldMapping(fill=OPEN)
             why = learned.left_out.get(next((key for key in keys_of(name) if key in learned.left_out), ""))
+            fields[name] = FieldMapping(keys=() if why else None, fill=OPEN)
             has = f"what records have is not sent. {REASONS[why].problem}" if why else _NO_RECORD_HAS_IT
             comments[name] = f"'{target}' demands it, and {has}{_one_of(learner, name) or _type_of(learner, name)}"
         elif (

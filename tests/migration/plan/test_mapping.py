@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from pipelines.errors import ConfigurationError
 from pipelines.migration.model.field_mapping import PLAIN, FieldMapping
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest, ResourceType
+from pipelines.migration.plan.build import without_questions
 from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapped_references import mapped
 from pipelines.migration.plan.mapping import MappingFile, fields_defined_by
@@ -212,6 +213,26 @@ def test_values_within_objects_are_asked_too(tmp_path: Path) -> None:
     assert (sent["held"]["state"], sent["lent"][0]["state"]) == ("OUT", "OUT")
 
 
+def test_every_field_with_ids_is_a_question_beside_objects_with_ids(tmp_path: Path) -> None:
+    """An object is taken apart once its values turn out to be ids, and the others are still asked then."""
+    records = [{"id": number, "title": f"T{number}", "rack": number, "kept": {"by": number}} for number in (1, 2)]
+    learner = learner_of(tmp_path, records, ResourceSchema())
+    text = text_of([learner])
+    assert [question.field for question in file_of(text).questions()] == ["rack", "kept/by"]
+    assert without_questions(learner.type).values(records[0]) == {"title": "T1"}
+    answered = file_of(text.replace('"?"', '"locations"')).follow(learner.type)
+    assert answered.references == {"rack": ("locations",), "kept/by": ("locations",)}
+
+
+def test_an_object_is_no_kind_of_the_record_beside_it(tmp_path: Path) -> None:
+    records = [
+        {"id": number, "title": f"T{number}", "at": {"type": {"code": "x"}, "room": number}} for number in (1, 2)
+    ]
+    learner = learner_of(tmp_path, records, ResourceSchema())
+    answered = file_of(text_of([learner]).replace('"?"', '"locations"')).follow(learner.type)
+    assert body_of(answered, answered.values(records[0])) == {"title": "T1", "at": records[0]["at"]}
+
+
 @pytest.mark.parametrize("line", ["shelf = {}", 'shelf = { leads_to = "" }', 'rack = { from = ["shelf"] }', ""])
 def test_numbers_of_records_are_sent_only_where_the_file_says_what_they_are(tmp_path: Path, line: str) -> None:
     """A line without `leads_to` is no answer; neither is what fills a field that is demanded."""
@@ -224,14 +245,15 @@ def test_numbers_of_records_are_sent_only_where_the_file_says_what_they_are(tmp_
 
 
 def test_a_demanded_field_that_is_left_out_is_filled_and_never_sent(tmp_path: Path) -> None:
-    record = {"id": 1, "title": "A", "kept": {"1": "lent", "2": "here"}}
-    fields = {"title": FieldSchema(), "kept": FieldSchema()}
-    learner = learner_of(tmp_path, [record], ResourceSchema(create=PayloadSchema(fields, ["kept"])))
+    record = {"id": 1, "title": "A", "kept": {"1": "lent", "2": "here"}, "filled": {"by": 1}}
+    fields = {"title": FieldSchema(), "kept": FieldSchema(), "filled": FieldSchema(read_only=True)}
+    learner = learner_of(tmp_path, [record], ResourceSchema(create=PayloadSchema(fields, ["kept", "filled"])))
     text = text_of([learner])
-    [line] = [line for line in text.splitlines() if "'new' demands it" in line]
-    assert "what records have is not sent. It may name records" in line
+    lines = [line for line in text.splitlines() if "'new' demands it" in line]
+    assert "what records have is not sent. It may name records" in lines[0]
     form = file_of(text.replace('fill = "?"', "fill = []")).follow(learner.type).form(record)
-    assert (form.values, form.empty, form.why) == ({"title": "A"}, {"kept": []}, {"kept": LeftOut.UNKNOWN_REFERENCE})
+    assert (form.values, form.empty) == ({"title": "A"}, {"kept": [], "filled": []})
+    assert form.why == {"kept": LeftOut.UNKNOWN_REFERENCE, "filled": LeftOut.READ_ONLY}
 
 
 def test_a_demanded_field_that_some_records_lack_is_a_question(tmp_path: Path) -> None:
