@@ -56,7 +56,10 @@ def objects_at(record: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
 
 
 def members_apart(record: Mapping[str, Any], objects: Container[str], above: str = "") -> dict[str, Any]:
-    """The fields of a record, and in place of each of these objects its members; those of a list of objects are lists."""
+    """The fields of a record, and in place of each of these objects its members; those of a list of objects are lists.
+
+    What else a list has stays at its own path.
+    """
     apart = dict[str, Any]()
     for name, value in record.items():
         path = f"{above}{name}"
@@ -66,8 +69,7 @@ def members_apart(record: Mapping[str, Any], objects: Container[str], above: str
             apart |= members_apart(value, objects, f"{path}/")
         else:
             for entry in value:
-                for member, part in (
-                    members_apart(entry, objects, f"{path}/").items() if isinstance(entry, dict) else ()
-                ):
+                members = members_apart(entry, objects, f"{path}/") if isinstance(entry, dict) else {path: entry}
+                for member, part in members.items() if entry is not None else ():
                     apart.setdefault(member, []).extend(part if isinstance(part, list) else [part])
     return apart

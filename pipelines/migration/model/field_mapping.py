@@ -84,13 +84,20 @@ class FieldMapping(
         """Yield its path and itself, and the same of everything in its entries. `name`: its own."""
         yield name, self
         for member, entry in self.entries.items():
-            keys = None if entry.keys is None else tuple(f"{name}/{key}" for key in entry.keys)
-            yield from msgspec.structs.replace(entry, keys=keys).parts(f"{name}/{member}")
+            keys = tuple(f"{key}/{inner}" for key in self.keys_of(name) for inner in entry.keys_of(member))
+            kind = entry.kind and f"{next(iter(self.keys_of(name)), name)}/{entry.kind}"
+            yield from msgspec.structs.replace(entry, keys=keys, kind=kind).parts(f"{name}/{member}")
 
     @property
     def as_text(self) -> bool:
         """Whether its ids are sent as texts."""
         return self.sent_as.endswith("text")
+
+    def of_target(self, name: str) -> FieldMapping:
+        """The same of the target, where it has its own name and may have any value. `name`: its own."""
+        keys = self.keys if self.keys is None or name in self.keys else (name,)
+        entries = {member: entry.of_target(member) for member, entry in self.entries.items()}
+        return msgspec.structs.replace(self, keys=keys, entries=entries, values={}, fill=None)
 
     def keys_of(self, name: str) -> tuple[str, ...]:
         """The keys of a record that may have it, the best first. `name`: its own."""
@@ -119,7 +126,9 @@ class FieldMapping(
     def form_of(self, value: Any) -> Any:
         """A value as it is compared: a reference is an id, or the object of kind and id. Raises `ValueError` for what cannot be sent."""
         if self.entries:
-            entries = (entry for entry in several(value) if isinstance(entry, dict))
+            entries = [entry for entry in several(value) if entry is not None]
+            if not all(isinstance(entry, dict) for entry in entries):
+                raise ValueError("no objects")
             return [form for entry in entries if (form := self._entry_form(entry))]
         if self.refers:
             if self.many:
@@ -130,7 +139,8 @@ class FieldMapping(
 
     def _entry_form(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         read = {name: member.read(entry, name) for name, member in self.entries.items()}
-        return {name: self.entries[name].form_of(value) for name, value in read.items() if not is_empty(value)}
+        forms = {name: self.entries[name].form_of(value) for name, value in read.items() if not is_empty(value)}
+        return {name: form for name, form in forms.items() if not is_empty(form)}
 
     def _reference(self, value: Any) -> Any:
         if (number := id_of(value)) is None:

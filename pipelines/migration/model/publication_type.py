@@ -130,7 +130,8 @@ class PublicationType(ResourceType, frozen=True):
 
     def form(self, record: Mapping[str, Any]) -> Form:
         keys = [key for name in self.additional for key in self.keys_of(name)]
-        apart = _FILES.union(keys, objects_of([*keys, *self.left_out]))
+        objects = objects_of([*keys, *self.left_out])
+        apart = _FILES.union(keys, objects)
         form = form_of(
             {name: value for name, value in record.items() if name not in apart},
             self.kinds,
@@ -142,6 +143,9 @@ class PublicationType(ResourceType, frozen=True):
         unsent = form.unsent | {name: self._read(record, name) for name in why}
         for path, value, reason in self._unsent_parts(record):
             unsent[path], why[path] = value, reason
+        for path, value in self._unknown(record).items():
+            if path.partition("/")[0] in objects and path not in unsent:
+                unsent[path], why[path] = value, self.left_out.get(path, LeftOut.NOT_SHOWN)
         for name in form.unsent.keys() & self.left_out.keys():
             if form.why[name] != LeftOut.UNKNOWN_IDENTIFIER or self.left_out[name] not in _LACKING:
                 why[name] = self.left_out[name]

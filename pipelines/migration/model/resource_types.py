@@ -268,7 +268,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     @property
     def of_target(self) -> Self:
         """The same for records of the target, which are compared whatever their values are."""
-        fields = {name: msgspec.structs.replace(field, values={}, fill=None) for name, field in self.fields.items()}
+        fields = {name: field.of_target(name) for name, field in self.fields.items()}
         return msgspec.structs.replace(self, fields=fields, takes={})
 
     def form(self, record: Mapping[str, Any]) -> Form:
@@ -324,7 +324,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         return values, why
 
     def _unsent_parts(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
-        """Yield path, value and reason of what objects have that is not sent, and of links that stand among addresses, as in HAL."""
+        """Yield path, value and reason of what links say that is not sent, and of those that stand among addresses, as in HAL."""
         members = {path: why for path, why in self.left_out.items() if "/" in path}
         values = members_apart(record, objects_of(members)) if members else {}
         for path, why in members.items():
@@ -376,15 +376,30 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     def _read(self, record: Mapping[str, Any], name: str) -> Any:
         return self.fields.get(name, PLAIN).read(record, name)
 
+    @cached_property
+    def _places(self) -> tuple[set[str], tuple[str, ...], set[str], tuple[str, ...]]:
+        """The keys of records that are read; the beginnings of those in lists; the objects that are taken apart; those that are records."""
+        parts = [(path, part) for name, field in self.fields.items() for path, part in field.parts(name)]
+        lists = {key for path, part in parts if part.entries for key in part.keys_of(path)}
+        read = {key for path, part in parts if not part.entries for key in part.keys_sent(path)}
+        objects = (objects_of([*read, *self.left_out]) | lists) - read
+        records = (holder for holder in objects if f"{holder}/id" in read and f"{holder}/type" not in read)
+        return read, tuple(f"{path}/" for path in lists), objects, tuple(f"{holder}/" for holder in records)
+
     def _unknown(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a record that are not sent, whatever they have."""
-        read = {key for name, field in self.fields.items() for key in field.keys_of(name)}
-        read |= {field.kind for name, field in self.fields.items() if field.kind and self._read(record, name)}
-        read |= objects_of([*read, *self.left_out])
+        """The fields of a record that are not sent, whatever they have; and the members of objects that are taken apart."""
+        read, in_lists, objects, of_records = self._places
+        alone = {field.kind for name, field in self.fields.items() if field.kind and not self._read(record, name)}
         return {
-            name: value
-            for name, value in record.items()
-            if name not in read and not is_managed(name) and not is_empty(value)
+            path: value
+            for path, value in members_apart(record, objects).items()
+            if not (is_managed(path.rpartition("/")[2]) or is_empty(value) or value == [None])
+            and not path.startswith(of_records)
+            and (
+                path not in read
+                or path in alone
+                or not (path.startswith(in_lists) or value_at(record, path, ...) is not ...)
+            )
         }
 
     def redirected(self, values: dict[str, Any], merged: Mapping[tuple[str, RecordId], RecordId]) -> dict[str, Any]:

@@ -74,13 +74,17 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         `learned`: says what the target takes in its fields, and in which form.
         """
         fields = {name: field for name, field in self.named.items() if not field.is_open}
-        may_name_records = _may_name_records(learned)
+        unnamed = {key for key, why in learned.left_out.items() if why in (LeftOut.UNKNOWN_REFERENCE, LeftOut.LINK)}
+        may_name_records = unnamed | _references_of(learned)
+        may_name_records |= objects_of(may_name_records)
         unknown = {
             name
             for name, field in fields.items()
             if any(
                 not (part.refers or part.entries or part.leads_to == NOTHING)
-                and not may_name_records.isdisjoint(part.keys_of(path))
+                and any(
+                    key in may_name_records or not unnamed.isdisjoint(objects_of([key])) for key in part.keys_of(path)
+                )
                 for path, part in field.parts(name)
             )
         }
@@ -206,17 +210,16 @@ def _with_answers(rule: FieldRule, field: FieldMapping) -> FieldRule:
     return FieldRule(rule.choices and (*rule.choices, *(text_of(value) or "" for value in field.values.values())))
 
 
-def _may_name_records(learned: ResourceType) -> set[str]:
-    """The keys of records that may have numbers of others, and the paths of those in objects."""
-    unknown = {key for key, why in learned.left_out.items() if why in (LeftOut.UNKNOWN_REFERENCE, LeftOut.LINK)}
-    unknown |= {
-        key
+def _references_of(learned: ResourceType) -> set[str]:
+    """The keys of records that have numbers of others, and the paths of those in objects."""
+    return {
+        number
         for name in learned.references
         for path, part in learned.fields[name].parts(name)
         if part.refers and not part.entries
         for key in (path, *part.keys_of(path))
+        for number in (key, f"{key}/id")
     }
-    return unknown | objects_of(unknown)
 
 
 def mapping_path(settings: Settings, source: str, target: str) -> Path:

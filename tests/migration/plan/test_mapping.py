@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -222,6 +223,73 @@ def test_every_field_with_ids_is_a_question_beside_objects_with_ids(tmp_path: Pa
     assert without_questions(learner.type).values(records[0]) == {"title": "T1"}
     answered = file_of(text.replace('"?"', '"locations"')).follow(learner.type)
     assert answered.references == {"rack": ("locations",), "kept/by": ("locations",)}
+
+
+LOANS: list[Json] = [
+    {
+        "id": number,
+        "title": f"T{number}",
+        "loans": [{"publication_id": 5, "by": number, "note": "x"}],
+        "at": {"by": {"number": number}, "row": "R"},
+        "user": {"id": 5, "name": "A"},
+        "kept": {str(number): "x"},
+    }
+    for number in (1, 2)
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "sent"),
+    [
+        ('lent = { from = ["loans"], many = true, entries = { by = {}, note = {} } }', None),
+        ('lent = { from = ["loans"], many = true, entries = { who = { from = ["by"] }, note = {} } }', None),
+        ('lent = { from = ["loans"], many = true, entries = { what = { from = ["note"] } } }', [{"what": "x"}]),
+        (
+            'lent = { from = ["loans"], many = true, entries = { by = { leads_to = "locations" } } }',
+            [{"by": 9}],
+        ),
+        ('lent = { from = ["at/by"] }', None),
+        ('lent = { from = ["at/by/number"] }', None),
+        ('lent = { from = ["at/row"] }', "R"),
+        ('lent = { from = ["user/id"] }', None),
+        ('lent = { from = ["user/name"] }', "A"),
+        ('lent = { from = ["kept/1"] }', None),
+        ('lent = { from = ["user"], leads_to = "users" }', 9),
+        ('lent = { from = ["loans"], many = true, entries = { by = { many = true, entries = { z = {} } } } }', None),
+    ],
+)
+def test_a_line_with_another_name_moves_no_number_and_has_come_back_under_its_own(
+    tmp_path: Path, line: str, sent: Any
+) -> None:
+    """What it says of the source is not what the target has."""
+    learner = learner_of(tmp_path, LOANS, ResourceSchema(), read=["publications", "users"])
+    followed = file_of(f'[tasks]\nsame = ["title"]\n[tasks.fields]\n{line}').follow(learner.type)
+    led = mapped(followed, followed.form(LOANS[0]), lambda _resource, _number: (True, 9))
+    body = body_of(followed, led.values)
+    assert body == {"title": "T1"} | ({} if sent is None else {"lent": sent})
+    assert followed.of_target.compared_record(body) == followed.compared(led.values)
+    named = json.dumps([body, followed.form(LOANS[0]).unsent])
+    assert all(f'"{value}"' in named for value in ("x", "R")), "nothing is lost without a word"
+
+
+@pytest.mark.parametrize(
+    ("at", "unsent"),
+    [
+        ({"location_id": 1, "row/column": "A"}, {"at/row/column": "A"}),
+        ({"location_id": 1, "later": "A"}, {"at/later": "A"}),
+        (7, {"at": 7}),
+        (["A"], {"at": ["A"]}),
+        ([{"location_id": 1}], {"at/location_id": [1]}),
+        (None, {}),
+        ({"location_id": 1, "id": 3, "created_at": "2020-01-02"}, {}),
+    ],
+)
+def test_what_an_object_has_besides_is_named(tmp_path: Path, at: Any, unsent: Json) -> None:
+    """Also where a record has something else in its place, or its name has the sign of a path."""
+    record = {"id": 1, "title": "T", "at": {"location_id": 1, "row": "R"}}
+    learner = learner_of(tmp_path, [record], ResourceSchema())
+    assert learner.type.form(record).unsent == {}
+    assert learner.type.form(record | {"at": at}).unsent == unsent
 
 
 def test_an_object_is_no_kind_of_the_record_beside_it(tmp_path: Path) -> None:
