@@ -293,7 +293,7 @@ class Backup:
         with suppress(BookferryError), self._client(facts.tenant) as client:
             probe = Probe(client, self._clock or SystemClock(), MOST_REQUESTS)
             facts.description = ask_description(probe, facts.api, self._now().isoformat(timespec="seconds"))
-            facts.description.requests = client.requests
+            facts.description.requests = probe.requests
             capture.save()
 
     def _capture(self, tenant: str, run: str, resources: Sequence[str]) -> Capture:

@@ -194,15 +194,15 @@ class ListReader:
 
         Returns the verdict, and the staged tables unless they lack a record of the raw file.
         """
-        walks, requests, counts_before = list[ListingFacts](), 0, None
+        walks, requests, may_go_down, counts_before = list[ListingFacts](), 0, True, None
         earlier = self.path.with_suffix(".earlier")
         try:
             for walk in range(1, WALKS + 1):
                 if walk > 1:
                     self.path.replace(earlier)
-                listing = Listing(self._client, endpoints, log=self._log, walk=walk)
+                listing = Listing(self._client, endpoints, log=self._log, walk=walk, may_go_down=may_go_down)
                 facts, staged, may_prove_more = self._walk(listing, pages_of(listing))
-                requests += facts.requests
+                requests, may_go_down = requests + facts.requests, may_go_down and not listing.is_unsorted
                 counts, added = (facts.records, facts.distinct_ids, facts.x_total), 0
                 walks.append(listing.facts)
                 if not facts.complete and walk > 1:
@@ -254,7 +254,8 @@ class ListReader:
             if staging is not None:
                 observer.shape.sampled = observer.shape.records < writer.rows
                 capture.facts.shapes[resource] = observer.shape
-        repeated = self._drop_duplicates() if listing.facts.followed or listing.facts.again else 0
+        read_again = listing.facts.followed or (listing.facts.again > 0 and listing.facts.last_total is not None)
+        repeated = self._drop_duplicates() if read_again else 0
         ids = self._count_ids()
         if is_personal(resource):  # an id that is a text may be an address
             ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]

@@ -116,7 +116,7 @@ class Look:
 
     def _answer(self, path: str, signed_in: bool, params: dict[str, Any]) -> ProbeResponse | None:
         try:
-            address = path if "://" in path else f"{self.client.api_url}/{path}"
+            address = path if "://" in path else f"{self._probe.api_url}/{path}"
             answer = self._probe.ask_at(address, signed_in=signed_in, **params)
         except BookferryError as error:
             self.trouble = error

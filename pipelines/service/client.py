@@ -134,13 +134,19 @@ class LibraryClient:
     def get(
         self, url: httpx.URL | str, params: dict[str, Any] | None = None, *, briefly: bool = False
     ) -> httpx.Response:
-        """Return the response 200 to a GET of an address below `api_url`, its body read. `briefly`: two tries, and more only after a 429.
+        """Return the response 200 to a GET of an address below `api_url`, its body read. `briefly`: one try, and more only after a 429.
 
         Raises `SignInError` on 401, on 403 and if the service redirects to a page for people to sign in, `RefusedError` on any other 4xx,
         `ProtocolError` for a response that no API sends (another redirect, a web page), `TemporaryError` if the service did not recover in
         time, `ConfigurationError` if its certificate is not trusted.
         """
-        return check_response(self._fetched(url, params, _HEADERS, {TRIES: (2, 3)} if briefly else {}))
+        try:
+            tries = {TRIES: (1, 3)} if briefly else {}
+            request = httpx.Request("GET", url, params=params, headers=_HEADERS, extensions=tries)
+            response = self._fetched(request, self._auth, self._transport)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise unsent_error("GET", url, error) from None
+        return check_response(response)
 
     def ask(
         self,
@@ -156,7 +162,13 @@ class LibraryClient:
         that is larger than a description may be is a `ProtocolError`.
         """
         limits = {TRIES: (2, 1), **({} if signed_in else {MOST_BYTES: MAX_BYTES})}
-        return self._fetched(url, params, {**_HEADERS, "accept": "*/*"}, limits, signed_in=signed_in)
+        request = httpx.Request("GET", url, params=params, headers={**_HEADERS, "accept": "*/*"}, extensions=limits)
+        try:
+            if signed_in:
+                return self._fetched(request, self._auth, self._transport)
+            return self._fetched(request, httpx.Auth(), self._unsigned_transport)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise unsent_error("GET", url, error) from None
 
     def get_record(self, path: str) -> dict[str, Any]:
         """Return the record at a path below `api_url`, such as `publications/17`. Raises the errors of `get`."""
@@ -252,34 +264,21 @@ class LibraryClient:
         """Return the response to a request without a sign-in to the library's host; like `stream`, with any address and body."""
         return self._send(request, httpx.Auth(), self._budget_transport)
 
-    def _fetched(
-        self,
-        url: httpx.URL | str,
-        params: dict[str, Any] | None,
-        headers: Mapping[str, str],
-        extensions: dict[str, Any],
-        *,
-        signed_in: bool = True,
-    ) -> httpx.Response:
+    def _fetched(self, request: httpx.Request, auth: httpx.Auth, transport: httpx.BaseTransport) -> httpx.Response:
         """Send a GET; follow one redirect that only adds or drops the slash at the end of its path. No other is followed (I2).
 
         The next page of the same list is requested with that slash at once: the way there would cost as much budget as the page.
         """
-        auth, transport = (self._auth, self._transport) if signed_in else (httpx.Auth(), self._unsigned_transport)
-
-        def send(address: httpx.URL) -> httpx.Response:
-            return self._send(httpx.Request("GET", address, headers=headers, extensions=extensions), auth, transport)
-
-        try:
-            address = httpx.Request("GET", url, params=params).url
-            path, with_slash = self._slashed
-            response = send(at_path(address, with_slash) if path_of(address) == path else address)
-            if (target := at_other_slash(response)) is None:
-                return response
-            self._slashed = path_of(response.request.url), path_of(target)
-            return send(target)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise unsent_error("GET", url, error) from None
+        headers, extensions = request.headers.copy(), request.extensions
+        path, with_slash = self._slashed
+        if path_of(request.url) == path:
+            request = httpx.Request("GET", at_path(request.url, with_slash), headers=headers, extensions=extensions)
+        response = self._send(request, auth, transport)
+        target = at_other_slash(response)
+        if target is None:
+            return response
+        self._slashed = path_of(request.url), path_of(target)
+        return self._send(httpx.Request("GET", target, headers=headers, extensions=extensions), auth, transport)
 
     def _send(self, request: httpx.Request, auth: httpx.Auth, transport: httpx.BaseTransport) -> httpx.Response:
         """Send a request through a transport, signed in by `auth`.

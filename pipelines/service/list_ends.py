@@ -8,9 +8,11 @@ from typing import Any
 import httpx
 import msgspec
 
+from pipelines.errors import ProtocolError
 from pipelines.records.values import decode_record
-from pipelines.service.http.paging import identity, last_page, read_paging_headers
-from pipelines.service.http.responses import listed_records
+from pipelines.service.http.envelope import split_records
+from pipelines.service.http.paging import Route, identity, page_number, read_paging_headers
+from pipelines.service.redaction import outside_text
 from pipelines.service_limits import PER_PAGE
 
 
@@ -23,10 +25,11 @@ def ends_of_list(
     next page inwards is read, and so on. Raises the errors of `get`, and `ProtocolError` if a page is no list.
     """
     first = httpx.URL(url, params={"page": "1", "per_page": str(PER_PAGE)})
-    response = get(first)
-    raw = listed_records(response)
+    response, route = get(first), Route()
+    raw = _records(response)
     paging = read_paging_headers(response, first, len(raw))
-    last = last_page(paging, len(raw)) or 1
+    route.after(paging)
+    last = page_number(route.last_page(paging, first) or first) or 1
     by_content: dict[bytes, dict[str, Any]] = {}
 
     def add(page: list[msgspec.Raw]) -> bool:
@@ -35,7 +38,7 @@ def ends_of_list(
         return reaches_back([*records.values()])
 
     def read(number: int) -> bool:
-        return add(listed_records(get(first.copy_set_param("page", str(number)))))
+        return add(_records(get(first.copy_set_param("page", str(number)))))
 
     begins_late = not add(raw)
     back, number = False, last
@@ -47,3 +50,12 @@ def ends_of_list(
         begins_late = not read(forward)
         forward += 1
     return list(by_content.values())
+
+
+def _records(response: httpx.Response) -> list[msgspec.Raw]:
+    try:
+        return split_records(response.content)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ProtocolError(
+            f"GET {outside_text(response.request.url)} answered with a body that is no list of records ({outside_text(error)})."
+        ) from None

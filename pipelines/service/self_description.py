@@ -19,12 +19,12 @@ MOST_REQUESTS = 4
 
 def ask_description(probe: Probe, api: str, learned_at: str) -> Description:
     """The description of a version: at its own address, else at a link on the page /api. Never raises `BookferryError`."""
-    address = f"{probe.client.api_url}/swagger.yaml"
+    address = f"{probe.api_url}/swagger.yaml"
     try:
         answer, description = _ask(probe, address, learned_at)
         if description is not None and not description.problem:
             return description
-        page = probe.ask_at(f"{probe.client.api_url.rpartition('/')[0]}", signed_in=False)
+        page = probe.ask_at(f"{probe.base_url}/api", signed_in=False)
         for link in _linked(page, api) if page is not None and page.status == HTTPStatus.OK else ():
             return _ask(probe, link, learned_at)[1] or _missing(link, learned_at, None)
     except BookferryError as error:

@@ -147,7 +147,7 @@ class TestProof:
                 [[1, 2], [2]],
                 [3],
                 2,
-                ["The service announced 3 records (X-Total) and sent 2 different ones."],
+                ["1 record was listed twice, for example id 2.", "The service announced 3 records"],
             ),
             ([[1, 2], [2]], [None], 2, ["1 record was listed twice, for example id 2."]),
             (

@@ -29,7 +29,7 @@ from pipelines.errors import (
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
-from pipelines.service.listing.prefetch import AHEAD
+from pipelines.service.listing.prefetch import QUICK
 from pipelines.settings.config_file import load_settings
 from pipelines.state.local import LocalState
 from tests.sandbox.process import SandboxProcess
@@ -312,4 +312,4 @@ def test_ctrl_c_ends_a_listing_at_once(
     assert time.monotonic() - begun < 45, "not the minute of the budget, nor the hours of the service"
     assert (output, errors, process.returncode) == ("interrupted 0\n", "", 0)
     # A request that the interruption cut off after it had left is charged, although the service may never have read it.
-    assert 0 <= budget.used() - len(seen) - spent <= AHEAD
+    assert 0 <= budget.used() - len(seen) - spent <= QUICK

@@ -228,7 +228,7 @@ def pages_of(total: int, headers: Callable[[int], dict[str, str]]) -> Script:
 def test_an_end_of_a_list_that_is_something_else_stops(serve: Serve, client_for: ClientFor) -> None:
     """An empty list would wrongly prove that nothing was created."""
     server = serve(in_turn(Answer({"hits": 3})))
-    with pytest.raises(ProtocolError, match="not a listing"):
+    with pytest.raises(ProtocolError, match="no list of records"):
         client_for(server.url).list_ends("publications")
 
 

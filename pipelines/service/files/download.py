@@ -168,7 +168,7 @@ class Downloads:
 
     def _receive(self, response: httpx.Response, into: BinaryIO, size: int | None) -> Received:
         """Write and hash the body; stop as soon as it cannot be the file any more."""
-        host, etag = origin_text(response.request.url), _etag(response)
+        host, announced, etag = origin_text(response.request.url), _length(response), _etag(response)
         codings = [word for word in re.split(r"[\s,]+", response.headers.get("content-encoding", "").lower()) if word]
         codings = [coding for coding in codings if coding in _CODINGS | _OTHER_CODINGS]
         chunks = self._in_time(response.iter_raw())
@@ -177,10 +177,12 @@ class Downloads:
             most = MAX_BYTES if size is None or not {*codings} <= _CODINGS else 2 * size + _STEP
             sha256, received = _written(chunks, into, most, f"{host} sends more bytes than there should be")
             return _unpacked(Received(sha256, received, etag), into, codings, host, size)
+        if announced is not None and size is not None and announced != size:
+            raise _TransferError(f"{host} has {announced:,} bytes; the library says {size:,}")
         limit = f"at most {MAX_BYTES:,} are taken" if size is None else f"the library says {size:,}"
         too_many = f"{host} sends more bytes than there should be; {limit}"
         sha256, received = _written(chunks, into, MAX_BYTES if size is None else size, too_many)
-        _check_size(host, received, size, temporary="content-length" not in response.headers)
+        _check_size(host, received, size, temporary=announced is None)
         return Received(sha256, received, etag)
 
     def _in_time(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -321,6 +323,11 @@ def _members(chunks: Iterator[bytes], window: int) -> Iterator[bytes]:
         yield content
     if not unpacker.eof and (size or not whole):
         raise EOFError
+
+
+def _length(response: httpx.Response) -> int | None:
+    text = response.headers.get("content-length", "")
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
 def _etag(response: httpx.Response) -> str | None:

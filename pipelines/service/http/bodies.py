@@ -68,9 +68,11 @@ def read_body(response: httpx.Response, clock: Clock) -> bytes:
     for chunk in _unpacked(response):
         size += body.write(chunk)
         if size > most:
+            what = "any page of records" if most == MAX_BODY else "this answer"
             raise ProtocolError(
-                f"{describe_request(response.request)} answered with more than {most // 2**20} MiB, more than any such answer needs. "
-                "Reading stopped. Is base_url the library's API?"
+                f"{describe_request(response.request)} answered with more than {most // 2**20} MiB, more than {what} needs. "
+                "Reading stopped. "
+                "Is base_url the library's API?"
             )
         if clock.monotonic() > until:
             raise httpx.ReadTimeout(f"{size:,} bytes in {MAX_SECONDS:.0f} s, and no end")

@@ -44,6 +44,8 @@ class PagingHeaders:
     linked: bool = False
     """Whether there is a Link header about pages; without one, the next page is found by counting."""
     next: httpx.URL | None = None
+    last: int | None = None
+    """Number of the last page."""
 
 
 def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) -> PagingHeaders:
@@ -60,6 +62,7 @@ def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) 
         total=max((total for total in totals if total is not None), default=None),
         linked="next" in links or (bool(links) and not header.garbled),  # a garbled header may have lost the next page
         next=_address(url, links["next"]) if "next" in links else None,
+        last=int(match[0]) if (match := _PAGE_NUMBER.search(links.get("last", ""))) else None,
     )
 
 
@@ -130,7 +133,7 @@ def is_counted(url: httpx.URL, other: httpx.URL) -> bool:
 
 def same_page(url: httpx.URL, other: httpx.URL) -> bool:
     """Whether two addresses name the same page; order and escapes of their parameters do not matter."""
-    return _canonical(url) == _canonical(other)
+    return str(url) == str(other) or _canonical(url) == _canonical(other)
 
 
 def _canonical(url: httpx.URL) -> tuple[object, ...]:
@@ -152,12 +155,7 @@ def is_unpaged(page: PagingHeaders, records: Sequence[msgspec.Raw], following: S
     A full page that comes again is a loop (I13): more records may follow it.
     """
     first = page_number(page.url) in (1, None)
-    return first and may_be_last(page) and is_same(records, following)
-
-
-def is_same(records: Sequence[msgspec.Raw], following: Sequence[msgspec.Raw]) -> bool:
-    """Whether two pages have the same records, by their ids."""
-    return list(map(identity, records)) == list(map(identity, following))
+    return first and may_be_last(page) and list(map(identity, records)) == list(map(identity, following))
 
 
 class Route:
@@ -177,7 +175,7 @@ class Route:
         """Return the address of the page after `page`, `None` at the end. Call it once for every page, in order."""
         self._page_size = max(self._page_size, page.records)
         self._seen += page.records
-        self._end = last_page(page, self._page_size)
+        self._end = self._last_number(page)
         if page.linked:
             if page.next is not None and page_number(page.next) != (page_number(page.url) or 1) + 1:
                 self.stop_foreseeing()
@@ -197,17 +195,28 @@ class Route:
         """Stop foreseeing pages: the service's Link led elsewhere, and further guesses would waste requests."""
         self._foresees = False
 
+    def last_page(self, page: PagingHeaders, like: httpx.URL | None) -> httpx.URL | None:
+        """Return the address of the last page that `page` announces, in the form of `like`; `None` if it cannot be foreseen."""
+        last = self._last_number(page)
+        if not self._foresees or like is None or page_number(like) is None or not last:
+            return None
+        return page_at(like, last)
 
-def last_page(page: PagingHeaders, page_size: int) -> int:
-    """Returns the number of the last page that X-Total announces; 0 without one, and of an empty list."""
-    return math.ceil(page.total / page_size) if page.total and page_size else 0
+    def _last_number(self, page: PagingHeaders) -> int:
+        """Return the smaller of the ends that X-Total and Link rel="last" announce; 0 if neither does."""
+        ends = []
+        if page.total is not None and self._page_size:
+            ends.append(math.ceil(page.total / self._page_size))
+        if page.last is not None:
+            ends.append(page.last)
+        return min(ends, default=0)
 
 
 class LoopGuard:
-    """Stops a list that repeats a page, under the same address or another one, or goes on without end (I13).
+    """Stops a list that returns to a page, repeats one under another address, or goes on without end (I13).
 
-    It remembers 8 bytes for the ids of the first and the last record of each page. The whole body is no use, because the signed addresses
-    in a record change with every response.
+    It remembers 8 bytes for the address of each page and 8 for the ids of its first and last record. The whole body is no use, because the
+    signed addresses in a record change with every response.
     """
 
     def __init__(self) -> None:
@@ -225,13 +234,16 @@ class LoopGuard:
         self._pages += 1
         self._records += len(records)
         self._empty = 0 if page.records else self._empty + 1
+        self._known.add(_address_digest(page.url))
         if records:
-            ids = hashlib.blake2b(b"\0".join(map(identity, (records[0], records[-1]))), digest_size=8).digest()
+            ids = _digest(b"records", identity(records[0]), identity(records[-1]))
             if ids in self._known:
                 raise self._error(page, "repeats an earlier page")
             self._known.add(ids)
         if upcoming is None:
             return
+        if _address_digest(upcoming) in self._known:
+            raise self._error(page, "leads back to a page that was read before")
         if self._empty >= MAX_EMPTY_PAGES:
             raise self._error(page, f"goes on after {self._empty} pages without records")
         if page.total is not None and self._records > 2 * page.total + 10 * PER_PAGE:
@@ -245,6 +257,14 @@ class LoopGuard:
             f"The listing {what}: {outside_text(page.url)}, page {self._pages:,} of the walk, with {self._records:,} records read "
             f"(X-Total: {total}). Reading stopped; nothing was published. Write to the service's operators."
         )
+
+
+def _address_digest(url: httpx.URL) -> bytes:
+    return _digest(b"address", repr(_canonical(url)).encode())
+
+
+def _digest(kind: bytes, *parts: bytes) -> bytes:
+    return hashlib.blake2b(b"\0".join(parts), digest_size=8, person=kind).digest()
 
 
 class _Identified(msgspec.Struct):

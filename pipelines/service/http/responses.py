@@ -9,7 +9,6 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 import httpx
-import msgspec
 
 from pipelines.errors import (
     AccessDeniedError,
@@ -24,7 +23,7 @@ from pipelines.errors import (
 from pipelines.records.shapes.field_names import resource_named, stem_of
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, decode_json, record_id
-from pipelines.service.http.envelope import created_record, split_records
+from pipelines.service.http.envelope import created_record
 from pipelines.service.http.failures import (
     describe_request,
     error_and_description,
@@ -106,17 +105,6 @@ def _shown(response: httpx.Response) -> str:
     if not PERSONAL.isdisjoint({*above, last, resource_named(stem_of(last))}):
         return "a body about a person, which is not shown"
     return outside_text(response.text, 200)
-
-
-def listed_records(response: httpx.Response) -> list[msgspec.Raw]:
-    """Returns the JSON of each record of a page. Raises `ProtocolError` for a body that is no listing."""
-    try:
-        return split_records(response.content)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise ProtocolError(
-            f"GET {outside_text(response.request.url)} answered something that is not a listing ({outside_text(error)}); expected an "
-            "array, or an object with `records` or one other array of objects."
-        ) from None
 
 
 def as_object(response: httpx.Response) -> dict[str, Any]:

@@ -40,12 +40,11 @@ class Descent:
     Take the first page, which says where the list ends, with `begin`.
     """
 
-    def __init__(self, ids: Sequence[int], total: int) -> None:
+    def __init__(self, ids: Sequence[int], total: int | None, last: int) -> None:
         self._newest_first, self.page_size = ids[0] > ids[-1], len(ids)
         self._first_total = self._total = total
-        self._phase = _Phase.DOWN
-        self._last = self._pages = ceil(total / self.page_size)
-        self._floor = total if self._newest_first else self.page_size * self._last
+        self._phase, self._last, self._pages = _Phase.DOWN, last, last
+        self._floor = (total or 0) if self._newest_first else self.page_size * last
         """The lowest place that was read. Places count from the oldest record, which has 0."""
         self._early = frozenset[int]() if self._newest_first else frozenset(ids)
         """The ids of the oldest page, which was read before its turn."""
@@ -73,13 +72,24 @@ class Descent:
             self.take(1, ids, total)
 
     @classmethod
-    def begin(cls, ids: Sequence[int | None], total: int | None) -> Descent | None:
-        """Return the way down a list with this first page; `None` without X-Total, a second page, or ids that grow or shrink."""
+    def begin(cls, ids: Sequence[int | None], total: int | None, last: int) -> Descent | None:
+        """Return the way down a list with this first page and so many pages; `None` if its ids neither grow nor shrink.
+
+        A list with its newest record first needs X-Total, because its pages are counted from the newest record.
+        """
         numbers = [record_id for record_id in ids if record_id is not None]
-        is_ordered = _grows(numbers) or _grows(numbers[::-1])
-        if len(numbers) < max(2, len(ids)) or total is None or total <= len(numbers) or not is_ordered:
+        if len(numbers) < max(2, len(ids)) or last == 1 or (total is not None and ceil(total / len(numbers)) != last):
             return None
-        return cls(numbers, total)
+        if _grows(numbers) or (total is not None and _grows(numbers[::-1])):
+            return cls(numbers, total, last)
+        return None
+
+    def fits(self, ids: Sequence[int | None]) -> bool:
+        """Whether the second page of the walk has the order that the first one promised."""
+        numbers = [record_id for record_id in ids if record_id is not None]
+        if len(numbers) < len(ids) or not _grows(numbers[::-1] if self._newest_first else numbers):
+            return False
+        return not numbers or (numbers[0] <= self._newest if self._newest_first else numbers[0] > max(self._early))
 
     @property
     def next_page(self) -> int | None:
@@ -97,7 +107,7 @@ class Descent:
     @property
     def unread(self) -> tuple[int, int]:
         """The first and the last place that the way down has not reached, as the list counts them: from 1, on its first page."""
-        total = self._total
+        total = self._total or 0
         return (total - self._floor + 1, total) if self._newest_first else (self.page_size + 1, self._floor)
 
     def foreseen(self, number: int) -> int | None:
@@ -105,7 +115,7 @@ class Descent:
         if self._phase is not _Phase.DOWN:
             return None
         if self._newest_first:
-            return number + 1 if number * self.page_size < self._total else None
+            return number + 1 if number * self.page_size < (self._total or 0) else None
         return number - 1 if number > 2 else None  # noqa: PLR2004  page 1 was read before its turn
 
     @property
@@ -129,12 +139,16 @@ class Descent:
     @property
     def added(self) -> int:
         """Records that were added since the first page, and are there at the end."""
-        return len(self._added) + max(0, (self._start or 0) - self._first_total) if self.end_total is not None else 0
+        return (
+            len(self._added) + max(0, (self._start or 0) - (self._first_total or 0))
+            if self.end_total is not None
+            else 0
+        )
 
     @property
     def deleted(self) -> int:
         """Records of the beginning that were deleted."""
-        return self._first_total + self.added - self.end_total if self.end_total is not None else 0
+        return (self._first_total or 0) + self.added - self.end_total if self.end_total is not None else 0
 
     def take(
         self, number: int, ids: Sequence[int | None], total: int | None, *, in_turn: bool = True, lacking: int = 0
@@ -155,7 +169,7 @@ class Descent:
             case _Phase.OLDEST:
                 self.again += 1
                 self._note(numbers, complete=len(numbers) == len(ids))
-                self._to_newest()
+                self._phase = _Phase.DONE if self._total is None else self._to_newest()
             case _Phase.NEWEST:
                 self.again += 1
                 self._note_newest(number, numbers)
@@ -168,18 +182,18 @@ class Descent:
         if self._phase is _Phase.NEWEST:
             self._last = max(1, number - 1)
         elif self._newest_first:
-            self._see(min(remaining, self._total))
+            self._see(min(remaining, self._total or 0))
         else:
             self.total_changed, self._floor = True, min(self._floor, remaining)
 
     def _page_at(self, place: int) -> int:
         if self._newest_first:
-            return max(0, self._total - 1 - place) // self.page_size + 1
+            return max(0, (self._total or 0) - 1 - place) // self.page_size + 1
         return place // self.page_size + 1
 
     def _see(self, total: int | None) -> bool:
         """Note X-Total; return whether it rose."""
-        if total is None:
+        if total is None or self._total is None:
             return False
         rise = total - self._total
         self.total_changed |= rise != 0
@@ -209,17 +223,17 @@ class Descent:
 
     def _above(self, number: int) -> int:
         """Return the place above the records of a page, by the newest X-Total."""
-        return self._total - self.page_size * (number - 1) if self._newest_first else self.page_size * number
+        return (self._total or 0) - self.page_size * (number - 1) if self._newest_first else self.page_size * number
 
     def _lower(self, number: int) -> None:
         """Lower the floor to the end of a page; the next phase begins at the end of the way."""
         above = self._above(number)
         if self._start is None and self._recent[-1]:
             self._newest = max(self._recent[-1])
-            self._start = min(self._total, above)
+            self._start = above if self._total is None else min(self._total, above)
         self._floor = min(self._floor, above - self.page_size)
         if self._floor <= (0 if self._newest_first else self.page_size):
-            self._end_the_way_down()
+            self._phase = self._after_the_way_down()
 
     def _read_again(self) -> None:
         """Leave the floor where it is: a gap may be between this page and the one above it."""
@@ -227,19 +241,19 @@ class Descent:
         if self.again > self._pages + SPARE_PAGES:
             self.in_order, self._phase = False, _Phase.DONE
 
-    def _end_the_way_down(self) -> None:
+    def _after_the_way_down(self) -> _Phase:
         if self.is_quiet or not self.in_order:
-            self._phase = _Phase.DONE
-        elif self._early and (self._low is None or self._low > max(self._early) + 1):
-            self._phase = _Phase.OLDEST  # a record may have sunk to the oldest page after that was read
-        else:
-            self._to_newest()
+            return _Phase.DONE
+        if self._early and (self._low is None or self._low > max(self._early) + 1):
+            return _Phase.OLDEST  # a record may have sunk to the oldest page after that was read
+        return _Phase.DONE if self._total is None else self._to_newest()
 
-    def _to_newest(self) -> None:
-        self._phase, self._last = _Phase.NEWEST, self._newest_page()
+    def _to_newest(self) -> _Phase:
+        self._last = self._newest_page()
+        return _Phase.NEWEST
 
     def _newest_page(self) -> int:
-        return 1 if self._newest_first else max(1, ceil(self._total / self.page_size))
+        return 1 if self._newest_first else max(1, ceil((self._total or 0) / self.page_size))
 
     def _note_newest(self, number: int, ids: Sequence[int]) -> None:
         """Collect the ids above the highest of the beginning, page by page down to that one."""

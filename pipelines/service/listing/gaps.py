@@ -11,7 +11,10 @@ import msgspec
 from pipelines.errors import AccessDeniedError, BookferryError, ProtocolError, RefusedError, TemporaryError
 
 MOST_PARTS = 5
-"""Smaller pages into which a page is divided, where its size allows."""
+"""Smaller pages into which a page is divided, where its size allows; twice as many where they all fail."""
+
+HALVES = 2
+"""So many smaller pages may each have a record that cannot be sent; where more fail and none is read, it is their size that is refused."""
 
 GAP_SIZE, MOST_GAPS = 10, 20
 """Pages of ten records around whose gaps one walk reads; beyond that, the list itself is out of order."""
@@ -55,14 +58,15 @@ def is_missing(error: BookferryError) -> bool:
     return isinstance(error, RefusedError) and error.status == httpx.codes.NOT_FOUND
 
 
-def part_size(size: int) -> int:
-    """The size of the smaller pages into which a page of `size` records is divided, around a record that cannot be sent.
+def part_sizes(size: int) -> list[int]:
+    """The sizes of smaller pages around a record that cannot be sent, divisors of `size`; the next one if the service refuses one.
 
     The service allows any (service.md#lists). A gap of one record in a page of 50 costs a dozen requests: five pages of ten, five of two in
     one of these, and two of one.
     """
     divisors = [part for part in range(1, size) if size % part == 0]
-    return next((part for part in divisors if size <= MOST_PARTS * part), divisors[-1])
+    few = [part for part in divisors if size <= MOST_PARTS * part]
+    return [*few, *(part for part in divisors if MOST_PARTS * part < size <= 2 * MOST_PARTS * part)] or divisors[-1:]
 
 
 def part_at(url: httpx.URL, place: int, size: int) -> httpx.URL:

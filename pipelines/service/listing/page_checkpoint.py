@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Protocol, Self
 
 import httpx
@@ -11,8 +12,7 @@ import msgspec
 
 from pipelines.records.values import record_ids
 from pipelines.service.http.envelope import split_records
-from pipelines.service.http.paging import PagingHeaders, page_at, page_number, read_paging_headers
-from pipelines.service.http.responses import listed_records
+from pipelines.service.http.paging import PagingHeaders, identity, page_at, page_number, read_paging_headers
 from pipelines.service.http.retries import SECONDS
 from pipelines.service.listing.gaps import Gap
 
@@ -46,11 +46,21 @@ class SavedPage:
     def read(cls, response: httpx.Response) -> Self:
         """Read a response; its address is the one that it came from, after any redirect (RFC 3986, 5.1.3).
 
-        Raises `ProtocolError` for a body that is no listing, and the errors of `read_paging_headers`.
+        Raises the errors of `split_records` and `read_paging_headers`.
         """
-        records = listed_records(response)
+        records = split_records(response.content)
         paging = read_paging_headers(response, response.request.url, len(records))
         return cls(paging, records, record_ids(records), response.content, response.extensions[SECONDS])
+
+    @property
+    def keys(self) -> Sequence[Hashable]:
+        """The keys that distinguish the records: the id, or the whole record if it has no id."""
+        if None not in self.ids:
+            return self.ids
+        return [
+            identity(record) if record_id is None else record_id
+            for record_id, record in zip(self.ids, self.records, strict=True)
+        ]
 
 
 def joined(
@@ -70,6 +80,7 @@ def joined(
         total,
         linked,
         page_at(url, number + 1) if linked and goes_on else None,
+        ceil(total / size) if linked and total is not None else None,
     )
     body = b'{"records":[' + b",".join(map(bytes, records)) + b"]}"
     seconds = max((page.seconds for page in pages), default=0.0)
