@@ -112,3 +112,26 @@ def test_a_ring_of_links_ends(tmp_path: Path) -> None:
         with pytest.raises(PagingLoopError):
             runner.back_up()
     assert len(requests) < 10
+
+
+@pytest.mark.parametrize(
+    "more", [{"next_cursor": "b2"}, {"has_more": True}, {"meta": {"endCursor": "b2"}}, {"links": {"next": "/api?c=2"}}]
+)
+@pytest.mark.parametrize("says", [True, False])
+def test_a_page_that_says_that_more_follows_is_not_the_list(
+    tmp_path: Path, more: dict[str, object], *, says: bool
+) -> None:
+    """Of a service with cursors that ignores `page`, each page is the first one; without such a word it is a list without pages."""
+    nothing = {name: dict.fromkeys(value) if isinstance(value, dict) else None for name, value in more.items()}
+    body = {"records": [{"id": number} for number in range(1, 31)], **(more if says else nothing)}
+
+    def serve(request: Received) -> Answer:
+        return Answer(body) if request.path.endswith("/publications") else Answer({}, status=404)
+
+    with ScriptedServer(serve) as server:
+        runner = BackupRunner(tmp_path, server.url, "files = false", ManualClock())
+        if says:
+            with pytest.raises(PagingLoopError):
+                runner.back_up()
+        else:
+            assert runner.back_up().manifest.complete

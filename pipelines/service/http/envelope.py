@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from pipelines.inventory import RESOURCES
-from pipelines.records.values import RecordId, record_id
+from pipelines.records.values import NOT_JSON, RecordId, record_id
 
 
 class _Envelope(msgspec.Struct):
@@ -97,6 +97,24 @@ def _split_envelope(body: bytes) -> list[msgspec.Raw]:
         if all(_begins(record, b"{") for record in records):
             return records
     raise ValueError(_NO_LISTING)
+
+
+def says_more(body: bytes) -> bool:
+    """Whether an envelope says that more records follow, itself or in an object of it: `{"records": [...], "next_cursor": "b2"}`."""
+    try:
+        members = _MEMBERS.decode(body)
+        objects = [members, *(_MEMBERS.decode(value) for value in members.values() if _begins(value, b"{"))]
+    except NOT_JSON:
+        return False
+    return any(
+        _MORE.fullmatch(name) and bytes(value) not in _NOTHING for each in objects for name, value in each.items()
+    )
+
+
+_MORE = re.compile(r"next.*|(end_?)?cursor|has_?(more|next).*", re.IGNORECASE)
+"""Matches the name of a member that leads to more records."""
+
+_NOTHING = (b"null", b"false", b'""', b"0", b"{}")
 
 
 def _named(members: Mapping[str, msgspec.Raw], sign: bytes) -> set[str]:

@@ -13,6 +13,7 @@ import httpx
 
 from pipelines.errors import BookferryError
 from pipelines.service.client import LibraryClient
+from pipelines.service.http.envelope import says_more
 from pipelines.service.http.paging import (
     LoopGuard,
     Route,
@@ -175,7 +176,7 @@ class Listing:
         following = self._page(upcoming)
         if following is None:
             self.facts.unsettled |= not may_be_last(answer.paging)  # the list has become shorter
-        elif not is_unpaged(answer.paging, answer.records, following.records):
+        elif says_more(answer.body) or not is_unpaged(answer.paging, answer.records, following.records):
             page = self._keep(self.facts.pages + 1, following)
             self._look_ahead(following)
             yield page
