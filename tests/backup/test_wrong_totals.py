@@ -83,7 +83,7 @@ def is_shown(number: int) -> bool:
 def test_every_record_is_read_whatever_x_total_says(
     tmp_path: Path, library: Library, complete: bool, most: int
 ) -> None:
-    """While `next` leads further, there is more (service.md#paging)."""
+    """While `next` leads further, there is more (service.md#lists)."""
     with ScriptedServer(library.serve) as server:
         library.url = server.url
         runner = BackupRunner(tmp_path, server.url, "files = false", ManualClock())
