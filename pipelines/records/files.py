@@ -21,6 +21,9 @@ _Json = dict[str, Any]
 ASSET = "asset"
 COVER = "cover"
 
+PRESIGN = {ASSET: "assets/presign", COVER: "publications/cover/presign"}
+"""Kind of a file → the documented path that signs the form of its upload (service.md#presign)."""
+
 KEPT = "kept"
 FAILED = "failed"
 NOT_FETCHED = "not_fetched"

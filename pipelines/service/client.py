@@ -219,13 +219,15 @@ class LibraryClient:
         body: Mapping[str, Any],
         *,
         fields: Collection[str],
+        answer_id: str = "",
         on_leave: Callable[[], None] = lambda: None,
     ) -> dict[str, Any]:
-        """Send a POST that creates a record; return the record of the response, with its id. `fields`: the names that were sent.
+        """Send a POST that creates a record; return the record of the response, with its id.
 
+        `fields`: the names that were sent; `answer_id`: the path of the id in the response, where that is known.
         Raises the errors of `write`; `UnnamedRecordError` after a success that does not name the record: it must not be sent again.
         """
-        return created(self._written("POST", path, body, on_leave), fields)
+        return created(self._written("POST", path, body, on_leave), fields, answer_id)
 
     def _written(
         self, method: str, path: str, body: Mapping[str, Any] | None, on_leave: Callable[[], None]

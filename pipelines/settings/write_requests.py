@@ -9,9 +9,6 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from pipelines.inventory import RESOURCES
 
-WRITTEN = (*RESOURCES, "assets")
-"""The resources that may have such a table; `assets` are attached files."""
-
 _Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]*$")]
 _Path = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_{}-]+(/[A-Za-z0-9_{}-]+)*$")]
 """A path below the address of the API."""
@@ -33,13 +30,17 @@ class RequestForm(BaseModel):
     merge_method: Literal["PATCH", "POST", "PUT"] | None = None
     merge_field: Annotated[_Key, StringConstraints(min_length=1)] | None = None
     """The field with the id of the record that remains."""
+    answer_id: _Path | None = None
+    """Where the answer to a creation has the id of the new record, such as `result/number`."""
+    presign: _Path | None = None
+    """Of publications: the path that signs the form of the upload of an attached file."""
+    cover_presign: _Path | None = None
+    """The same of a cover."""
 
 
 class RequestSettings(RequestForm):
     """How the writes of one resource are sent."""
 
-    presign: _Path | None = None
-    """The path that signs the form of an upload: of `publications` for their covers, of `assets` for attached files."""
     leave_out: tuple[str, ...] = ()
     """Fields that the library does not take."""
 
@@ -48,5 +49,9 @@ def request_problem(tables: Mapping[str, RequestForm]) -> str | None:
     """What is wrong with such tables; None if nothing is."""
     if tables.get("publications", RequestForm()).method == "PUT":
         return 'publications.method = "PUT", but publications are changed by PATCH (service.md#publications): remove it'
-    unknown = [name for name in tables if name not in WRITTEN]
-    return f"{', '.join(unknown)}: not a resource; those are {', '.join(WRITTEN)}" if unknown else None
+    if signing := [
+        name for name, form in tables.items() if name != "publications" and (form.presign or form.cover_presign)
+    ]:
+        return f"{', '.join(signing)}: presign and cover_presign are those of publications, which have the files"
+    unknown = [name for name in tables if name not in RESOURCES]
+    return f"{', '.join(unknown)}: not a resource; those are {', '.join(RESOURCES)}" if unknown else None

@@ -11,7 +11,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from pipelines.inventory import LIST_PATHS
+from pipelines.inventory import LIST_PATHS, noun
+from pipelines.records.files import PRESIGN
 from pipelines.records.shapes.observation import MAX_NAME
 from pipelines.shapes.documents import UnreadableDocumentError, read_document
 from pipelines.shapes.model import Description, FieldSchema, MergeSchema, PayloadSchema, ResourceSchema
@@ -51,7 +52,7 @@ def read_description(content: bytes, *, address: str, learned_at: str) -> Descri
     }
     if not description.operations:
         description.problem = f"The description at {address} names no operation."
-    resources = {resource: reader.resource(path) for resource, path in LIST_PATHS.items()}
+    resources = {resource: reader.resource(resource) for resource in LIST_PATHS}
     description.resources = {name: schema for name, schema in resources.items() if schema != ResourceSchema()}
     description.lists = dict(reader.lists())
     description.additions = dict(reader.additions(description.lists))
@@ -115,8 +116,9 @@ class _Reader:
     def _holds_list(self, schema: Any) -> bool:
         return any("items" in part or part.get("type") == "array" for part in self._parts(schema))
 
-    def resource(self, path: str) -> ResourceSchema:
-        """The resource whose list has this path."""
+    def resource(self, resource: str) -> ResourceSchema:
+        """What is described of a resource."""
+        path = LIST_PATHS[resource]
         by_name = {name: operation for name, _item, operation in self.operations()}
         schema = ResourceSchema()
         for name in (f"GET /{path}/{{}}", f"GET /{path}"):
@@ -129,7 +131,19 @@ class _Reader:
             if operation is not None and schema.change is None:
                 schema.change = self._payload(operation, method)
         schema.merge = self._merge(path, by_name)
+        if schema.create is not None:
+            schema.answer_id = self._answer_id(self._answer(by_name[f"POST /{path}"]), resource)
+        if resource == "publications":
+            schema.presign = dict(_presigning(by_name))
         return schema
+
+    def _answer_id(self, answer: Any, resource: str) -> str:
+        """Where an answer has the only id of a record of this resource; empty where that is beside its fields, or not clear."""
+        names = {"id", f"{noun(resource).replace(' ', '_')}_id"}
+        fields = self._object(answer, MAX_LEVELS)[0]
+        paths = [name for name in fields if name in names]
+        paths += [f"{name}/{inner}" for name, field in fields.items() for inner in field.members if inner in names]
+        return paths[0] if len(paths) == 1 and paths != ["id"] else ""
 
     def _merge(self, path: str, by_name: dict[str, dict[str, Any]]) -> MergeSchema | None:
         """The request that merges two records of the list with this path."""
@@ -251,6 +265,18 @@ class _Reader:
                 return {}
             node = _at(self._document, reference[2:])
         return {}
+
+
+def _presigning(operations: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield each kind of file whose documented path to sign an upload is not described, but just one other, with that."""
+    for kind, documented in PRESIGN.items():
+        paths = [
+            path
+            for method, _, path in (operation.partition(" /") for operation in operations)
+            if method == "GET" and "{}" not in path and "presign" in path and kind in path
+        ]
+        if documented not in paths and len(paths) == 1:
+            yield kind, paths[0]
 
 
 def _prefix(paths: dict[Any, Any]) -> str:

@@ -44,6 +44,10 @@ class ResourceSchema(msgspec.Struct, omit_defaults=True):
     create: PayloadSchema | None = None
     change: PayloadSchema | None = None
     merge: MergeSchema | None = None
+    answer_id: str = ""
+    """Where the answer to a creation has the id of the new record, where it is not beside its fields."""
+    presign: dict[str, str] = {}
+    """Kind of a file → the path that signs the form of its upload, where it is not the documented one (service.md#presign)."""
 
 
 class Description(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -78,10 +78,10 @@ class Merges:
             raise FailedWriteError(problem)
         key = (self._plan, row.resource, row.source_id, WriteKind.MERGE, str(number))
         written = self._journal.intend(*key, target_id=row.target_id, wanted=row.expected)
-        method, path, body, _fields = self._forms.merge(row, number)
+        request = self._forms.merge(row, number)
         try:
             with self._journal.sending(written) as leave:
-                response = self._client.write(method, path, body, on_leave=leave)
+                response = self._client.write(request.method, request.path, request.body, on_leave=leave)
         except RefusedError as refusal:
             is_gone = refusal.status == HTTPStatus.NOT_FOUND
             if not is_gone or (remaining := self._remaining(row, number)) is None:

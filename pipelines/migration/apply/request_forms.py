@@ -24,18 +24,12 @@ from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType, Source
 from pipelines.records.additional_fields import is_managed
-from pipelines.records.files import ASSET, COVER
+from pipelines.records.files import COVER, PRESIGN
 from pipelines.records.paths import members_apart, nested, objects_of
 from pipelines.records.tables.registry import leading_key
 from pipelines.records.values import RecordId
 from pipelines.settings.write_requests import RequestSettings
 from pipelines.shapes.model import Description
-
-ADDRESSES = {ASSET: "assets/presign", COVER: "publications/cover/presign"}
-"""Kind of a file → the documented path that signs the form of its upload (service.md#presign)."""
-
-_FILES_OF = {ASSET: "assets", COVER: PUBLICATIONS}
-"""Kind of a file → the resource whose settings have that path."""
 
 
 class Operation(StrEnum):
@@ -66,6 +60,8 @@ class Request(NamedTuple):
     body: dict[str, Any]
     fields: Collection[str]
     """The names of the fields that are sent."""
+    answer_id: str = ""
+    """As `ResourceType.answer_id`, of a creation."""
 
 
 class RequestForms:
@@ -147,7 +143,8 @@ class RequestForms:
         resource_type = self._types[row.resource]
         content = nested(self._sent(resource_type, payload))
         path = resource_type.create or LIST_PATHS[row.resource]
-        return Request("POST", path, _wrapped(resource_type.wrapped_in, content), content.keys())
+        body = _wrapped(resource_type.wrapped_in, content)
+        return Request("POST", path, body, content.keys(), resource_type.answer_id)
 
     def change(self, row: PlanRow, target_id: RecordId, changes: Mapping[str, Any]) -> Request:
         """The request that changes fields of a record. A PUT replaces it, so that all other fields are sent again as they are now.
@@ -234,17 +231,8 @@ class RequestForms:
         return Request(request.method, path, _wrapped(request.wrapped_in, body), [request.field])
 
     def presign(self, kind: str) -> str:
-        """The path that signs the form of an upload: the documented one, unless the description lacks it and has just one other."""
-        if settings := self._of(_FILES_OF[kind]).presign:
-            return settings
-        documented, operations = ADDRESSES[kind], self._description.operations if self._description else ()
-        word = "cover" if kind == COVER else "asset"
-        addresses = {
-            operation.removeprefix("GET /")
-            for operation in operations
-            if operation.startswith("GET /") and "{}" not in operation and "presign" in operation and word in operation
-        }
-        return addresses.pop() if f"GET /{documented}" not in operations and len(addresses) == 1 else documented
+        """The path that signs the form of an upload."""
+        return self._types[PUBLICATIONS].presign.get(kind, PRESIGN[kind])
 
     def explained(self, row: PlanRow, operation: Operation, refusal: RefusedError) -> str:
         """The message of a refusal; where it may be about the form, with the setting that says another.
@@ -268,8 +256,8 @@ class RequestForms:
         if not _refuses_address(refusal):
             return str(refusal)
         return (
-            f"{refusal} If the target signs it elsewhere, say so in bookferry.toml: `{self._table(_FILES_OF[kind])}` "
-            f"presign = {json.dumps(self.presign(kind))}"
+            f"{refusal} If the target signs it elsewhere, say so in bookferry.toml: `{self._table(PUBLICATIONS)}` "
+            f"{'cover_presign' if kind == COVER else 'presign'} = {json.dumps(self.presign(kind))}"
         )
 
     def _other_form(self, row: PlanRow, operation: Operation, refusal: RefusedError) -> dict[str, Any]:

@@ -231,7 +231,13 @@ class Writer:
                 payload = row.payload if cover is None else {**row.payload, COVER: cover}  # service.md#covers
                 request = self.forms.create(row, payload)
                 with self._journal.sending(number) as leave:
-                    record = self._client.create(request.path, request.body, fields=request.fields, on_leave=leave)
+                    record = self._client.create(
+                        request.path,
+                        request.body,
+                        fields=request.fields,
+                        answer_id=request.answer_id,
+                        on_leave=leave,
+                    )
             except UnclearError:
                 raise
             except RefusedError as refusal:

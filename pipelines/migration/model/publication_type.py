@@ -232,6 +232,7 @@ def publication_type(
         takes=learned.takes,
         left_out=learned.left_out,
         author_members=learned.author_members,
+        presign=learned.presign,
         required=(*learned.required, *demanded),
         additional=(*learned.fields,),
         nothing=nothing,

@@ -21,6 +21,7 @@ from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.comparable import Form, digest
 from pipelines.migration.model.field_mapping import PLAIN, FieldMapping, plain, several
 from pipelines.records.additional_fields import is_empty, is_managed, is_sent_empty
+from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, members_apart, objects_of, value_at
 from pipelines.records.residue import residue_json, without_addresses, without_signatures
@@ -135,6 +136,10 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """The method of a change."""
     create: str = ""
     """The path to which new records are sent; that of the list if it is empty."""
+    answer_id: str = ""
+    """Where the answer to a creation has the id; if it is empty, in its one object that has one."""
+    presign: dict[str, str] = {}
+    """Kind of a file → the path that signs the form of its upload; the documented one where it has none."""
     merge: MergeRequest | None = None
     """How its records are merged; none for those that are not, and where the target's description is not clear."""
     after_create: dict[str, str] = {}
@@ -201,6 +206,9 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             self,
             method=form.method or self.method,
             create=form.create or self.create,
+            answer_id=form.answer_id or self.answer_id,
+            presign=self.presign
+            | {kind: path for kind, path in ((ASSET, form.presign), (COVER, form.cover_presign)) if path},
             wrapped_in=self.wrapped_in if wrapped_in is None else wrapped_in,
             merge=merge,
         )

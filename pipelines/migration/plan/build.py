@@ -121,10 +121,11 @@ class PlanBuilder:
         request, session = self._request, self._session
         for resource in (PUBLICATIONS, *request.resources, *referenced_resources(request.resources)):
             self._source[resource] = snapshot_listing(session.source_data, request.source, resource, self._folder)
+        if self._source[PUBLICATIONS].rows:
+            self._described(client)  # it says what a new publication must have, and where an upload is signed
+        for resource in self._source:
             if to_move or self._is_learned(resource):
                 self._target[resource] = session.reader.read(request.target, client, self._folder, "plan", resource)
-        if to_move and self._source[PUBLICATIONS].rows:
-            self._described(client)  # it says what a new publication must have
         self._learn_types(client)
 
     @property
@@ -165,14 +166,17 @@ class PlanBuilder:
             self._unanswered = {name: reason for name, reason in reasons.items() if reason}
 
     def _is_learned(self, resource: str) -> bool:
-        """Whether it has to be learned how records are moved; publications: only where the source has fields that nobody documents.
+        """Whether it has to be learned how records are moved; publications: only where something about them is not as documented.
 
-        A backup counts those: of a source without any, no record is read here.
+        A backup counts the fields that nobody documents: of a source without any, no record is read here.
         """
         counted, assumed = self._request.source.manifest.residue.get(resource), self._assumed[resource]
         has_others = counted is None or "authors" in counted or bool(additional_names(counted, assumed))
         listing = self._source[resource]
-        return assumed.sends_unproved or ((has_others or bool(listing.lists)) and listing.rows > 0)
+        described = self._description.resources.get(resource) if self._description else None
+        mapped = self._request.mapping.resources.get(resource) if self._request.mapping else None
+        has_others |= bool(listing.lists or (described and described.presign) or (mapped and mapped.requests))
+        return assumed.sends_unproved or (has_others and listing.rows > 0)
 
     def _payload(self, resource: str) -> PayloadSchema:
         """What the target's description says of a new record, as far as it was asked for."""

@@ -282,6 +282,8 @@ def learn_from_shapes(
         merge=merge_request(assumed.resource, schema.merge) if assumed.resource in MERGEABLE else None,
         unproved=tuple(name for name in learned.fields if not proved & {name, *keys_of(name)}),
         author_members=_author_members(writable) if assumed.resource == PUBLICATIONS else (),
+        answer_id=schema.answer_id,
+        presign=schema.presign,
     )
 
 

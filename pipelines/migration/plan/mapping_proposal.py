@@ -29,6 +29,7 @@ from pipelines.migration.plan.mapping import (
     fields_defined_by,
 )
 from pipelines.migration.plan.taken_apart import reference_stem
+from pipelines.records.files import ASSET, COVER
 from pipelines.records.paths import objects_of
 from pipelines.records.shapes.field_names import keys_of, names_own_kind, resource_named
 from pipelines.records.values import text_of
@@ -77,6 +78,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         and not learner.unknown_references
         and {*learned.fields} <= {*(assumed.fields if assumed else ())}
         and {*learned.required} <= {*learned.fields}
+        and not learned.presign
     ):
         return None
     fields, comments = dict[str, FieldMapping](), dict[str, str]()
@@ -124,9 +126,14 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
 
 def _requests(learned: ResourceType) -> dict[str, Any]:
     """The form of the requests that write a resource."""
+    if learned.resource == PUBLICATIONS:
+        names = {ASSET: "presign", COVER: "cover_presign"}
+        return {names[kind]: path for kind, path in learned.presign.items()}
     if not learned.created or learned.documented:
         return {}
     form: dict[str, Any] = {"method": learned.method}
+    if learned.answer_id:
+        form["answer_id"] = learned.answer_id
     if learned.wrapped_in:
         form["wrapped_in"] = learned.wrapped_in
     if learned.merge and learned.merge.described:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from pipelines.inventory import RESOURCES
+from pipelines.records.paths import value_at
 from pipelines.records.values import NOT_JSON, RecordId, record_id
 
 
@@ -155,6 +156,15 @@ def created_record(answer: object, fields: Collection[str]) -> dict[str, Any] | 
         if _has_id(member, fields) and (len(inner) == 1 or not member.keys().isdisjoint(fields))
     ]
     return named[0] if len(named) == 1 else None
+
+
+def record_named_at(answer: object, path: str) -> dict[str, Any] | None:
+    """Returns the record in the answer to a create whose id has this path, such as `data/number`; None where there is none."""
+    number = record_id(value_at(answer, path)) if isinstance(answer, dict) else None
+    if not isinstance(answer, dict) or number is None:
+        return None
+    *holders, _name = path.split("/")
+    return {**_plain(value_at(answer, "/".join(holders)) if holders else answer), "id": number}
 
 
 def record_with_id(answer: dict[str, Any], number: RecordId | None) -> dict[str, Any]:

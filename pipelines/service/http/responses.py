@@ -23,7 +23,7 @@ from pipelines.errors import (
 from pipelines.records.shapes.field_names import resource_named, stem_of
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, decode_json, record_id
-from pipelines.service.http.envelope import created_record
+from pipelines.service.http.envelope import created_record, record_named_at
 from pipelines.service.http.failures import (
     describe_request,
     error_and_description,
@@ -70,14 +70,14 @@ def write_result(response: httpx.Response) -> Any:
         raise
 
 
-def created(response: httpx.Response, fields: Collection[str]) -> dict[str, Any]:
-    """Returns the record that a POST created, with its id. `fields`: the names that were sent.
+def created(response: httpx.Response, fields: Collection[str], answer_id: str = "") -> dict[str, Any]:
+    """Returns the record that a POST created, with its id. `fields`: the names that were sent; `answer_id`: the path of the id, if known.
 
     Raises `UnnamedRecordError` for a success that does not name it, and else the errors of `write_result`. The id may be that of the
     header `Location`. After a 202, the id alone may be that of a job.
     """
     answer = write_result(response)
-    record = created_record(answer, fields)
+    record = record_named_at(answer, answer_id) if answer_id else created_record(answer, fields)
     if record is not None and response.status_code == HTTPStatus.ACCEPTED and record.keys().isdisjoint(fields):
         record = None
     elif record is None and (number := _located(response)) is not None:

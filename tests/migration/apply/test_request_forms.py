@@ -19,8 +19,6 @@ from pipelines.shapes.model import Description
 from pipelines.state.local import LocalState
 from tests.migration.sample_plans import TYPES
 
-COVER_FORM, FILE_FORM = "GET /publications/cover/presign", "GET /assets/presign"
-
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
@@ -28,33 +26,11 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
         yield opened
 
 
-def forms(journal: Journal, *operations: str, **settings: RequestSettings) -> RequestForms:
-    description = Description(address="", learned_at="", operations={operation: [] for operation in operations})
-    return RequestForms("new", settings, description, TYPES, journal, lambda _resource, _number: None)
-
-
-@pytest.mark.parametrize(
-    ("operations", "address"),
-    [
-        ((), "publications/cover/presign"),
-        ((COVER_FORM, "GET /covers/presign"), "publications/cover/presign"),
-        ((FILE_FORM, "GET /covers/presign"), "covers/presign"),
-        ((FILE_FORM, "GET /covers/presign", "GET /cover/presigned"), "publications/cover/presign"),
-        ((FILE_FORM, "GET /publications/{}/cover/presign"), "publications/cover/presign"),
-        ((FILE_FORM, "POST /covers/presign"), "publications/cover/presign"),
-    ],
-)
-def test_a_description_decides_where_an_upload_is_signed_if_it_is_clear(
-    journal: Journal, operations: tuple[str, ...], address: str
-) -> None:
-    assert forms(journal, *operations).presign(COVER) == address
-    assert forms(journal, *operations).presign(ASSET) == "assets/presign"
-
-
 def test_the_operator_says_where_an_upload_is_signed(journal: Journal) -> None:
     said = RequestSettings(presign="uploads/sign")
-    assert forms(journal, FILE_FORM, publications=said).presign(COVER) == "uploads/sign"
-    assert forms(journal, FILE_FORM, assets=said).presign(ASSET) == "uploads/sign"
+    form = RequestForms("new", {"publications": said}, None, TYPES, journal, lambda _resource, _number: None)
+    assert form.presign(ASSET) == "uploads/sign"
+    assert form.presign(COVER) == "publications/cover/presign"
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ def make_pair(folder: Path, sandbox: SandboxProcess, target: str) -> LibraryPair
     return LibraryPair(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES))
 
 
-def back_up(pair: LibraryPair, run: str, tenant: str = "old") -> Snapshot:
-    with Backup(load_settings(pair.config), with_files=False) as library:
+def back_up(pair: LibraryPair, run: str, tenant: str = "old", *, files: bool = False) -> Snapshot:
+    with Backup(load_settings(pair.config), with_files=files) as library:
         for resource in ALL_RESOURCES:
             library.read_raw(tenant, run, resource)
             library.stage(tenant, run, resource)

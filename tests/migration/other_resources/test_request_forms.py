@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import signal
+from http import HTTPStatus
 from typing import Any
 
 import pytest
+import yaml
 
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan
@@ -14,6 +17,7 @@ from tests.migration.chaos import Applies, KillingWay
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import Records, plan_rows, records_of
 from tests.migration.other_resources.test_staleness import FIELDS, plan_changes
+from tests.service.scripted import Answer, Received, ScriptedServer, forwarded
 
 RESOURCES = ["collections"]
 SHELF = {"shelf": {"schema": {"type": ["string", "null"]}, "seed": ["left", "right"]}}
@@ -198,3 +202,39 @@ def test_a_process_killed_within_the_first_create_with_a_key_makes_nothing_twice
         assert applies.run(through.config, plan.name) == -signal.SIGKILL
         assert through.apply(plan).failed == 0
         check_whole(through, snapshot, plan)
+
+
+def test_the_id_of_a_new_record_is_read_where_the_mapping_file_says(pair: LibraryPair) -> None:
+    """The description shows where the answer has it."""
+    reshape(pair, "follows", FIELDS)
+
+    def answer(request: Received) -> Answer:
+        response, path = forwarded(request, pair.sandbox.url), request.target.partition("?")[0]
+        if path.endswith("/v3/swagger.yaml"):
+            return Answer(with_answer(yaml.safe_load(response.body)))
+        if request.method == "POST" and path.endswith("/collections") and response.status == HTTPStatus.OK:
+            return Answer({"result": {"collection_id": json.loads(response.body)["id"], "user_id": 1}})
+        return response
+
+    with ScriptedServer(answer) as server:
+        through = pair.through_proxy(server.url)
+        snapshot = through.newest()
+        with through.migration() as migration:
+            assert migration.map(snapshot, "new", RESOURCES).resources["collections"].requests == {
+                "method": "PATCH",
+                "answer_id": "result/collection_id",
+            }
+        plan, creates = plan_creates(through, snapshot)
+        assert through.apply(plan).failed == 0
+        assert sent(through).count("POST") == creates
+        check_whole(through, snapshot, plan)
+
+
+def with_answer(document: dict[str, Any]) -> bytes:
+    """A description whose answer to a new collection has nothing of it but its number."""
+    number = {"type": "integer"}
+    result = {"type": "object", "properties": {"collection_id": number, "user_id": number}}
+    schema = {"type": "object", "properties": {"result": result}}
+    content = {"application/json": {"schema": schema}}
+    document["paths"]["/collections"]["post"]["responses"]["200"] = {"description": "created", "content": content}
+    return yaml.safe_dump(document).encode()

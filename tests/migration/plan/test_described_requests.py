@@ -1,4 +1,4 @@
-"""How a merge is requested: by the target's description, else as assumed, and never where the description is not clear."""
+"""How the target is asked to merge, to sign an upload, and where it names a new record: by its description, where that is clear."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest, ResourceType
 from pipelines.migration.plan.learned_types import learn_from_shapes
+from pipelines.records.files import ASSET, COVER
 from pipelines.records.shapes.observation import RecordShape
 from pipelines.shapes.description import read_description
 from pipelines.shapes.model import Description, ResourceSchema
@@ -61,3 +62,57 @@ def test_a_described_merge_is_followed_only_where_it_says_which_record_remains(
     assert merges.pop("authorities") == expected
     assert merges.pop("locations") == MergeRequest("hard_copies/locations/{id}/merge"), "nothing describes it"
     assert {*merges.values()} == {None}
+
+
+ASSETS, COVERS = "/assets/presign", "/publications/cover/presign"
+
+
+@pytest.mark.parametrize(
+    ("operations", "paths"),
+    [
+        ([ASSETS, COVERS], {}),
+        ([ASSETS, COVERS, "/covers/presign"], {}),
+        ([ASSETS, "/covers/presign"], {COVER: "covers/presign"}),
+        (["/uploads/presign_asset", "/covers/presign"], {ASSET: "uploads/presign_asset", COVER: "covers/presign"}),
+        ([ASSETS, "/covers/presign", "/cover/presigned"], {}),
+        ([ASSETS, "/publications/{id}/cover/presign"], {}),
+    ],
+)
+def test_another_path_that_signs_uploads_is_taken_where_it_is_the_only_one(
+    operations: list[str], paths: dict[str, str]
+) -> None:
+    document = {
+        "openapi": "3.0.0",
+        "paths": {path: {"get": {"responses": {}}} for path in ["/publications", *operations]},
+    }
+    description = read_description(json.dumps(document).encode(), address="a", learned_at="now")
+    assert description.resources.get("publications", ResourceSchema()).presign == paths
+
+
+def test_only_a_get_signs_uploads() -> None:
+    document = {"openapi": "3.0.0", "paths": {"/covers/presign": {"post": {"responses": {}}}}}
+    assert not read_description(json.dumps(document).encode(), address="a", learned_at="now").resources
+
+
+def _object(**members: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": members}
+
+
+@pytest.mark.parametrize(
+    ("answer", "path"),
+    [
+        (_object(id=ID, name={"type": "string"}), ""),
+        (_object(data=_object(id=ID)), "data/id"),
+        (_object(hard_copy_id=ID), "hard_copy_id"),
+        (_object(result=_object(hard_copy_id=ID), user=_object(user_id=ID)), "result/hard_copy_id"),
+        (_object(hard_copy=_object(id=ID), user=_object(id=ID)), ""),
+        (_object(number=ID), ""),
+        ({}, ""),
+    ],
+)
+def test_where_the_id_of_an_answer_is(answer: dict[str, Any], path: str) -> None:
+    body = {"content": {"application/json": {"schema": _object(barcode={"type": "string"})}}}
+    responses = {"201": {"description": "", "content": {"application/json": {"schema": answer}}}}
+    document = {"openapi": "3.0.0", "paths": {"/hard_copies": {"post": {"requestBody": body, "responses": responses}}}}
+    description = read_description(json.dumps(document).encode(), address="a", learned_at="now")
+    assert description.resources["hard_copies"].answer_id == path
