@@ -21,7 +21,7 @@ from benchmarks.libraries import generated_publications, make_snapshot, write_ra
 from benchmarks.measured import Figures, markdown, run
 from pipelines.errors import ProtocolError
 from pipelines.migration.flow import Migration
-from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.target_reading import RecordListing
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.settings.config_file import load_settings
@@ -96,11 +96,11 @@ class PreparedReading:
     def __init__(self, raw: Path) -> None:
         self._raw = raw
 
-    def read(self, _target: str, _client: LibraryClient, folder: Path, *_: str) -> TargetListing:
+    def read(self, _target: str, _client: LibraryClient, folder: Path, *_: str) -> RecordListing:
         """A second name of its raw table."""
         path = folder / "target-publications.parquet"
         path.hardlink_to(self._raw)
-        return TargetListing(path)
+        return RecordListing(path)
 
 
 def make_libraries(folder: Path, records: int) -> None:

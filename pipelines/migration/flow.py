@@ -36,7 +36,7 @@ from pipelines.migration.model.plan_findings import add_lacking
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS
 from pipelines.migration.model.target_comparison import TargetComparison
-from pipelines.migration.model.target_reading import TargetListing, reading_name
+from pipelines.migration.model.target_reading import RecordListing, reading_name
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
 from pipelines.migration.plan.comparison import Merged, read_now
 from pipelines.migration.plan.conflicts import newest_table
@@ -210,7 +210,7 @@ class Migration(MigrationSession):
             return result
 
     @contextmanager
-    def _listed(self, plan: Plan, client: LibraryClient, purpose: str, resource: str) -> Iterator[TargetListing]:
+    def _listed(self, plan: Plan, client: LibraryClient, purpose: str, resource: str) -> Iterator[RecordListing]:
         """List a resource of the target now, proved complete, into a folder of the plan."""
         run, target = f"{purpose}-{self.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
         with temporary_folder(plan.folder / f".{purpose}") as folder:

@@ -12,7 +12,7 @@ from pipelines.migration.model.plan import ROWS, End, FileCounts, Plan, PlanFact
 from pipelines.migration.model.plan_folders import seal_plan
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.publication_type import publication_type
-from pipelines.migration.model.reasons import REASONS, Kind
+from pipelines.migration.model.reasons import REASONS, ReasonKind
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
 from pipelines.records.batches import batch_of_rows
 from pipelines.records.forms import NAMED, form_of
@@ -24,7 +24,9 @@ from pipelines.store.parquet import table_writer
 TYPES = {PUBLICATIONS: publication_type(STANDARD_KINDS), **RESOURCE_TYPES}
 """How a plan moves its records where nothing is learned."""
 
-IN_ISSUES = frozenset(code for code, reason in REASONS.items() if reason.kind not in (Kind.STEPS, Kind.TARGET))
+IN_ISSUES = frozenset(
+    code for code, reason in REASONS.items() if reason.kind not in (ReasonKind.STEPS, ReasonKind.TARGET)
+)
 """The codes in the table of issues of a plan."""
 
 OLD, NEW = "https://library.example.org", "https://new.example.org"

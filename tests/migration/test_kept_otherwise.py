@@ -14,7 +14,7 @@ import pytest
 
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS, HTML, Plan
-from pipelines.migration.model.reasons import Kind
+from pipelines.migration.model.reasons import ReasonKind
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.migration.chaos import RoughWay
 from tests.migration.library_pair import LibraryPair
@@ -98,7 +98,7 @@ def check_named(pair: LibraryPair, plan: Plan, tmp_path: Path, fields: dict[int,
     records = set(fields)
     applied = pair.apply(plan)
     assert (applied.complete, applied.failed, applied.lacking.writes) == (False, 0, len(records))
-    assert {finding.source_id for finding in applied.findings if finding.kind == Kind.WRITES} == records
+    assert {finding.source_id for finding in applied.findings if finding.kind == ReasonKind.WRITES} == records
     with pair.migration() as migration:
         assert migration.status(plan).lacking == applied.lacking
         bag = tmp_path / f"evidence-{plan.name}"

@@ -13,7 +13,7 @@ from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.findings import Lacking
 from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import ISSUES, Plan, PlannedFile
-from pipelines.migration.model.reasons import Kind
+from pipelines.migration.model.reasons import ReasonKind
 from pipelines.migration.model.wording import headline
 from pipelines.migration.report.issues import summarise
 from pipelines.settings.config_file import load_settings
@@ -103,7 +103,9 @@ def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:
     found = summarise(plan_of(tmp_path / "plan", rows, unfit=2)).not_moved
     assert found.lacking == Lacking(records=3, files=1, covers=1, references=6)
     references = [
-        (finding.source_id, finding.field, finding.wanted) for finding in found.first if finding.kind == Kind.REFERENCES
+        (finding.source_id, finding.field, finding.wanted)
+        for finding in found.first
+        if finding.kind == ReasonKind.REFERENCES
     ]
     assert references == [
         (1, "contributor", "7"),

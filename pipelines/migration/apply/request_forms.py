@@ -124,7 +124,7 @@ class RequestForms:
         resource_type = self._types[row.resource]
         if operation == Operation.MERGE:
             return resource_type.merge is not None and not resource_type.merge.described
-        return resource_type.source == Source.RECORDS and not resource_type.documented
+        return resource_type.known_from == Source.RECORDS and not resource_type.documented
 
     def taken(self, row: PlanRow, operation: Operation) -> None:
         """The target took a request: its form is right."""

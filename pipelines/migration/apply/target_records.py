@@ -14,14 +14,14 @@ import msgspec
 
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
 from pipelines.inventory import LIST_PATHS, nested_resource, record_path
-from pipelines.migration.model.target_reading import TargetListing, numbered
+from pipelines.migration.model.target_reading import RecordListing, numbered
 from pipelines.records.tables.registry import id_at, leading_key
 from pipelines.records.values import RecordId, decode_record, record_id
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing.listing import Listing
 from pipelines.store.encryption import PersonalKey
 
-ReadListing = Callable[[str], AbstractContextManager[TargetListing]]
+ReadListing = Callable[[str], AbstractContextManager[RecordListing]]
 """Lists a resource of the target now, proved complete, for the length of the block."""
 
 FRESH_SECONDS = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pipelines.humanize import MOST_LISTED
-from pipelines.migration.model.reasons import Kind, kind_of
+from pipelines.migration.model.reasons import ReasonKind, kind_of
 from pipelines.records.files import COVER
 from pipelines.records.values import RecordId
 
@@ -34,7 +34,7 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """Whether the target lacks it although the plan is written, so that only a new plan or a person can move it."""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ReasonKind:
         """What it is about."""
         return kind_of(self.code)
 
@@ -52,13 +52,13 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     def words(self) -> str:
         """The line without its record; findings with the same words are alike."""
         kind, what = self.kind, self.field
-        if kind in (Kind.TARGET, Kind.STEPS):
+        if kind in (ReasonKind.TARGET, ReasonKind.STEPS):
             what = f"{what} {self.code}".strip()
-        elif kind == Kind.FILES:
+        elif kind == ReasonKind.FILES:
             what = f"{what} {self.wanted}"
         values = (
             f", wanted «{self.wanted}», found «{self.found}»"
-            if kind == Kind.TARGET and (self.wanted or self.found)
+            if kind == ReasonKind.TARGET and (self.wanted or self.found)
             else ""
         )
         problem = f"{self.problem.removesuffix('.')}. {self.suggestion}" if self.suggestion else self.problem
@@ -89,7 +89,7 @@ class Lacking(msgspec.Struct, kw_only=True):
     def add(self, finding: Finding) -> None:
         """Count one, if it is lacking."""
         if finding.lacking:
-            name = "covers" if finding.kind == Kind.FILES and finding.field == COVER else finding.kind.value
+            name = "covers" if finding.kind == ReasonKind.FILES and finding.field == COVER else finding.kind.value
             setattr(self, name, getattr(self, name) + 1)
 
 
@@ -111,7 +111,7 @@ class NotMoved(msgspec.Struct, kw_only=True):
         """Field → records with a value there that is not moved; the most frequent first."""
         totals: dict[str, int] = {}
         for code, counts in self.counts.items():
-            if kind_of(code) in (Kind.DATES, Kind.IDENTIFIERS, Kind.REFERENCES, Kind.FIELDS):
+            if kind_of(code) in (ReasonKind.DATES, ReasonKind.IDENTIFIERS, ReasonKind.REFERENCES, ReasonKind.FIELDS):
                 for field, count in counts.items():
                     totals[field] = totals.get(field, 0) + count
         return dict(sorted(totals.items(), key=lambda entry: (-entry[1], entry[0])))

@@ -15,7 +15,7 @@ from pipelines.inventory import nested_remedy, records_in_words
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Lacking
 from pipelines.migration.model.plan import CONFLICTS, HTML, WORKBOOK, Plan, PlanFacts, Unanswered
-from pipelines.migration.model.reasons import REASONS, Kind, kind_of
+from pipelines.migration.model.reasons import REASONS, ReasonKind, kind_of
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS
 from pipelines.records.advice import incomplete_dates
 from pipelines.shapes.unread_lists import list_in_words
@@ -30,7 +30,7 @@ class Loss(msgspec.Struct, frozen=True):
     """Values, files or records of one kind that the target will not have."""
 
     kind: str
-    """A `reasons.Kind`, or `unanswered`, `resources` or `lists`. None is ever renamed."""
+    """A `reasons.ReasonKind`, or `unanswered`, `resources` or `lists`. None is ever renamed."""
     count: int
     words: str
     """The number and what it counts, such as `1,601 dates`."""
@@ -45,21 +45,21 @@ class Loss(msgspec.Struct, frozen=True):
 def losses_of(plan: Plan, lacking: Lacking | None = None) -> list[Loss]:
     """What the target will not have after a plan. `lacking`: with what the service did not keep, once an apply or a status counted it."""
     facts, lacking = plan.facts, lacking or plan.facts.not_moved.lacking
-    values: dict[Kind, Counter[str]] = defaultdict(Counter)
+    values: dict[ReasonKind, Counter[str]] = defaultdict(Counter)
     for code, counts in facts.not_moved.counts.items():
         values[kind_of(code)].update(counts if code != "first_day" else {})
-    identifiers, undecided = values[Kind.IDENTIFIERS].total(), facts.count(Action.CONFLICT)
+    identifiers, undecided = values[ReasonKind.IDENTIFIERS].total(), facts.count(Action.CONFLICT)
     losses = [
         _dates(facts.not_moved.count("part_of_date"), facts.not_moved.count("no_day")),
         Loss(
-            Kind.IDENTIFIERS,
+            ReasonKind.IDENTIFIERS,
             identifiers,
             counted(identifiers, "identifier"),
             f"{'it breaks the rules of its' if identifiers == 1 else 'they break the rules of their'} type.",
             f"Correct them in the source ({WORKBOOK} says what is wrong), or make the plan with --invalid-identifiers.",
         ),
         Loss(
-            Kind.UNDECIDED,
+            ReasonKind.UNDECIDED,
             undecided,
             counted(undecided, "undecided record"),
             "a person has to decide, and until then nothing of such a record is written.",
@@ -71,22 +71,22 @@ def losses_of(plan: Plan, lacking: Lacking | None = None) -> list[Loss]:
         _lists(facts),
         _files(lacking),
         Loss(
-            Kind.REFERENCES,
+            ReasonKind.REFERENCES,
             lacking.references,
             counted(lacking.references, "reference"),
-            f"{_named(values[Kind.REFERENCES], numbers=False)}. Bookferry does not know which records those are, or they are neither there "
-            "nor in this plan.",
+            f"{_named(values[ReasonKind.REFERENCES], numbers=False)}. Bookferry does not know which records those are, or they are "
+            "neither there nor in this plan.",
             f"Move it, too (--resources), or answer where `bookferry migrate map` asks which records those are: {_IN_ISSUES}",
         ),
         Loss(
-            Kind.FIELDS,
-            len(values[Kind.FIELDS]),
-            f"the values of {counted(len(values[Kind.FIELDS]), 'field')}",
-            f"{_named(values[Kind.FIELDS])}.",
+            ReasonKind.FIELDS,
+            len(values[ReasonKind.FIELDS]),
+            f"the values of {counted(len(values[ReasonKind.FIELDS]), 'field')}",
+            f"{_named(values[ReasonKind.FIELDS])}.",
             f"{_IN_ISSUES} `bookferry describe {facts.target.tenant}` shows the fields that the target has.",
         ),
         Loss(
-            Kind.WRITES,
+            ReasonKind.WRITES,
             lacking.writes,
             counted(lacking.writes, "incomplete write"),
             "the service keeps values otherwise than they were sent.",
@@ -105,7 +105,7 @@ def _dates(partial: int, undated: int) -> Loss:
     remedies = ["To send their first day, make the plan with --first-days."] if partial else []
     remedies += [f"Correct those that are no date in the source: {WORKBOOK} lists them."] if undated else []
     count, why = partial + undated, f"{incomplete_dates(partial, undated)}."
-    return Loss(Kind.DATES, count, counted(count, "date"), why, " ".join(remedies))
+    return Loss(ReasonKind.DATES, count, counted(count, "date"), why, " ".join(remedies))
 
 
 def _records(unfit: int, unsendable: int) -> Loss:
@@ -114,7 +114,7 @@ def _records(unfit: int, unsendable: int) -> Loss:
         reasons.append(f"{unsendable:,} that lack what the target demands, or that no program can create there")
     remedy = _IN_ISSUES if unsendable else "Every backup keeps them; enter them in the target by hand."
     words = f"{counted(unfit + unsendable, 'record')} that cannot be sent"
-    return Loss(Kind.RECORDS, unfit + unsendable, words, f"{' and '.join(reasons)}.", remedy)
+    return Loss(ReasonKind.RECORDS, unfit + unsendable, words, f"{' and '.join(reasons)}.", remedy)
 
 
 def _unanswered(facts: PlanFacts, name: str, unanswered: Unanswered) -> Loss:
@@ -154,7 +154,7 @@ def _files(lacking: Lacking) -> Loss:
     )
     why = "the snapshot lacks the content, or has it packed."
     remedy = f"The next backup tries to fetch what is lacking; {WORKBOOK} names each."
-    return Loss(Kind.FILES, lacking.files + lacking.covers, words, why, remedy)
+    return Loss(ReasonKind.FILES, lacking.files + lacking.covers, words, why, remedy)
 
 
 def _named(counts: Mapping[str, int], *, numbers: bool = True) -> str:

@@ -18,7 +18,7 @@ from pipelines.migration.model.formatting import differences, display_both, targ
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import WriteState
 from pipelines.migration.model.plan import Plan, PlanRow, plan_row
-from pipelines.migration.model.reasons import FILE, REASONS, Kind, Reason, reason_of, reason_unsent
+from pipelines.migration.model.reasons import FILE, REASONS, Reason, ReasonKind, reason_of, reason_unsent
 from pipelines.records.advice import field_name
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
@@ -115,7 +115,7 @@ def _unsent(row: PlanRow, path: str, value: Any, *, is_present: bool) -> Finding
     """The finding of a value. Of a reference it has the numbers, because the rest may name a person."""
     text = value if isinstance(value, str) else None
     reason = _reason(row.why[path], path, text)
-    is_reference = reason.kind == Kind.REFERENCES
+    is_reference = reason.kind == ReasonKind.REFERENCES
     shown = _numbers(value) if is_reference else ""
     if not shown and (row.resource in PERSONAL or names_a_person(path)):
         shown = NOT_SHOWN

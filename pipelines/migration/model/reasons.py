@@ -16,7 +16,7 @@ from pipelines.records.left_out import LeftOut
 from pipelines.records.values import partial_date
 
 
-class Kind(StrEnum):
+class ReasonKind(StrEnum):
     """What a reason is about: where the plan's page shows it, and under what the losses count it. None is ever renamed."""
 
     UNDECIDED = "undecided"
@@ -59,7 +59,7 @@ class Reason(NamedTuple):
     decisions: tuple[Decision, ...] = ()
     """Of a conflict: what can settle it, in the order of the page."""
     work: Work = Work.EACH
-    kind: Kind = Kind.FIELDS
+    kind: ReasonKind = ReasonKind.FIELDS
 
     def filled(self, **words: Any) -> Self:
         """The same with these words in its texts."""
@@ -87,7 +87,7 @@ _MANY = (Decision.SOURCE, Decision.TARGET, Decision.MATCH, Decision.MERGE, Decis
 _GONE = (Decision.MATCH, Decision.CREATE, Decision.SKIP)
 
 _TABLE = {
-    Kind.UNDECIDED: (
+    ReasonKind.UNDECIDED: (
         Reason(
             "several_targets",
             "Several records of the target fit.",
@@ -166,7 +166,7 @@ _TABLE = {
             ONE,
         ),
     ),
-    Kind.RECORDS: (
+    ReasonKind.RECORDS: (
         Reason(
             NOTHING_TO_SEND,
             "No field of the record has a form that version 3 takes.",
@@ -209,7 +209,7 @@ _TABLE = {
             "The value is among those that are not moved, with the reason. Correct it in the source; the next plan will move the record.",
         ),
     ),
-    Kind.DATES: (
+    ReasonKind.DATES: (
         Reason(
             LeftOut.NO_DAY,
             "This is not a complete date, and version 3 takes only complete dates, so it is not moved.",
@@ -221,7 +221,7 @@ _TABLE = {
             f"{_WHOLE_DATE}, or make the plan with --first-days; it will move it.",
         ),
     ),
-    Kind.REFERENCES: (
+    ReasonKind.REFERENCES: (
         Reason(
             LeftOut.NO_RECORD,
             "The target does not have the record with this number, and this plan does not create it.",
@@ -259,7 +259,7 @@ _TABLE = {
             work=Work.ONCE,
         ),
     ),
-    Kind.FIELDS: (
+    ReasonKind.FIELDS: (
         Reason(
             LeftOut.NOT_SHOWN,
             "Nothing shows that the target has such a field, neither its description nor its records, so it is not moved.",
@@ -348,7 +348,7 @@ _TABLE = {
             work=Work.ONCE,
         ),
     ),
-    Kind.FILES: (
+    ReasonKind.FILES: (
         Reason(
             FILE,
             "Its content could not be fetched.",
@@ -356,14 +356,14 @@ _TABLE = {
             "target by hand. If not, upload it again, or remove it.",
         ),
     ),
-    Kind.WRITES: (
+    ReasonKind.WRITES: (
         Reason(
             "kept_otherwise",
             "The service keeps another value than was sent.",
             "Look at the record in the target, and enter there what is lacking.",
         ),
     ),
-    Kind.STEPS: (
+    ReasonKind.STEPS: (
         Reason("failed", "It could not be written."),
         Reason("refused", "The service refused it."),
         Reason("parked", "It is unknown whether it was written; a person must look."),
@@ -373,7 +373,7 @@ _TABLE = {
         Reason(Action.PATCH, "Fields get their old values back."),
         Reason(FileAction.DETACH, "The plan attached it."),
     ),
-    Kind.TARGET: (
+    ReasonKind.TARGET: (
         Reason(MISSING, "It is not in the target."),
         Reason(DIFFERING, "It differs from the plan."),
         Reason(DUPLICATED, "It is in the target more than once."),
@@ -382,7 +382,7 @@ _TABLE = {
 }
 
 DECIDED = Reason(
-    "decided", "Decided before; clear the last cell to be asked again.", decisions=ONE, kind=Kind.UNDECIDED
+    "decided", "Decided before; clear the last cell to be asked again.", decisions=ONE, kind=ReasonKind.UNDECIDED
 )
 """Of a decision about a record that is no conflict any more."""
 
@@ -393,15 +393,15 @@ REASONS = {reason.code: reason._replace(kind=kind) for kind, reasons in _TABLE.i
 def reason_unsent(code: str, path: str, text: str | None) -> Reason:
     """The reason of a value that is not sent. `text`: the value, where it is a text."""
     if code not in REASONS:
-        return Reason(code, *advice_of(code, path), kind=Kind.IDENTIFIERS)
+        return Reason(code, *advice_of(code, path), kind=ReasonKind.IDENTIFIERS)
     partial = partial_date(text) if text is not None else None
     table = f"[identifiers.{path.lower()}]" + ("" if path.islower() else f' with fields = ["{path}"]')
     return REASONS[code].filled(day=partial.first if partial else "", table=table)
 
 
-def kind_of(code: str) -> Kind:
+def kind_of(code: str) -> ReasonKind:
     """What a code is about."""
-    return REASONS[code].kind if code in REASONS else Kind.IDENTIFIERS
+    return REASONS[code].kind if code in REASONS else ReasonKind.IDENTIFIERS
 
 
 def work_of(code: str) -> Work:

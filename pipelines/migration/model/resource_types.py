@@ -126,7 +126,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """The fields without which the target takes no new record."""
     left_out: dict[str, str] = {}
     """Field of the source that is not sent → why: a `LeftOut`."""
-    source: str = Source.ASSUMED
+    known_from: str = Source.ASSUMED
     """Where all this is known from."""
     unproved: tuple[str, ...] = ()
     """Fields that are sent although neither a description nor the target's records have them."""

@@ -40,7 +40,7 @@ from pipelines.store.snapshots.unfinished import continue_capture
 
 
 @dataclass(frozen=True)
-class TargetListing:
+class RecordListing:
     """The raw table of a resource on this machine, and its key where it is encrypted."""
 
     path: Path
@@ -116,7 +116,7 @@ class TargetReader:
 
     def read(
         self, target: str, client: LibraryClient, folder: Path, run: str, resource: str = PUBLICATIONS
-    ) -> TargetListing:
+    ) -> RecordListing:
         """Read a resource; its table is in `folder`, encrypted for persons. An interrupted reading is resumed by one with the same `run`.
 
         Raises `StopError` unless the reading is proved complete.
@@ -137,10 +137,10 @@ class TargetReader:
             _whole(capture, known.get(nested_resource(name)) or read_nested(capture, client, name, on_progress))
         raw = folder / f"target-{resource}.parquet"
         with storage_errors(raw):
-            whole = TargetListing(capture.raw_path(resource), capture.key_of(f"raw_{resource}"))
+            whole = RecordListing(capture.raw_path(resource), capture.key_of(f"raw_{resource}"))
             for name in lists:
                 nested = nested_resource(name)
-                entries = TargetListing(capture.raw_path(nested), capture.key_of(f"raw_{nested}"))
+                entries = RecordListing(capture.raw_path(nested), capture.key_of(f"raw_{nested}"))
                 whole = _with_entries(whole, entries, name, capture.path)
             shutil.move(whole.path, raw)
             shutil.rmtree(capture.path)
@@ -169,7 +169,7 @@ def _whole(capture: Capture, result: ResourceFacts | Unreadable) -> ResourceFact
 
 def _identified_rows(capture: Capture, resource: str) -> int:
     """The records of a reading that have an id."""
-    listing = TargetListing(capture.raw_path(resource), capture.key_of(f"raw_{resource}"))
+    listing = RecordListing(capture.raw_path(resource), capture.key_of(f"raw_{resource}"))
     return sum(map(len, listing.ids()))
 
 
@@ -178,7 +178,7 @@ def reading_name(run: str, plan: Plan, journal: Journal) -> str:
     return f"{run}-{re.sub(r'[^0-9]', '', journal.last_change(plan.name))}"
 
 
-def snapshot_listing(data: DataFolder, source: Snapshot, resource: str, folder: Path) -> TargetListing:
+def snapshot_listing(data: DataFolder, source: Snapshot, resource: str, folder: Path) -> RecordListing:
     """A resource of a snapshot, on this machine; encrypted tables stay encrypted.
 
     A record has the list that it has at an address of its own, as if it showed the numbers itself.
@@ -190,13 +190,13 @@ def snapshot_listing(data: DataFolder, source: Snapshot, resource: str, folder: 
     return listing
 
 
-def _raw_listing(data: DataFolder, source: Snapshot, resource: str, folder: Path) -> TargetListing:
+def _raw_listing(data: DataFolder, source: Snapshot, resource: str, folder: Path) -> RecordListing:
     name = f"raw_{resource}"
     key = data.keys.to_read(source.manifest.tables[name].key, f"The table {name} of {source.name}")
-    return TargetListing(local_table(data, source, name, folder), key)
+    return RecordListing(local_table(data, source, name, folder), key)
 
 
-def _with_entries(records: TargetListing, entries: TargetListing, name: str, folder: Path) -> TargetListing:
+def _with_entries(records: RecordListing, entries: RecordListing, name: str, folder: Path) -> RecordListing:
     """The records of a resource with the entries of the list of this name that each has at an address of its own."""
     resource, _, _below = name.partition("/")
     joined = folder / f"with-{nested_resource(name)}.parquet"
@@ -210,7 +210,7 @@ def _with_entries(records: TargetListing, entries: TargetListing, name: str, fol
         field_name = field_of_entries(nested_resource(name), key)
         for batch in database.sql(sql.format(key=field_name, reference=key)).to_arrow_reader(STEP):
             writer.write(batch.cast(raw_table(resource).schema))
-    return TargetListing(joined, records.key, {**records.lists, name: field_name})
+    return RecordListing(joined, records.key, {**records.lists, name: field_name})
 
 
 def local_table(data: DataFolder, source: Snapshot, table: str, folder: Path) -> Path:

@@ -42,7 +42,7 @@ from pipelines.migration.model.resource_types import (
     may_appear,
     referenced_resources,
 )
-from pipelines.migration.model.target_reading import TargetListing, file_table, snapshot_listing
+from pipelines.migration.model.target_reading import RecordListing, file_table, snapshot_listing
 from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_types import TypeLearner, additional_names
@@ -104,8 +104,8 @@ class PlanBuilder:
         self._session = session
         self._request = request
         self._folder = folder
-        self._source: dict[str, TargetListing] = {}
-        self._target: dict[str, TargetListing] = {}
+        self._source: dict[str, RecordListing] = {}
+        self._target: dict[str, RecordListing] = {}
         self.learners: dict[str, TypeLearner] = {}
         self._assumed = {PUBLICATIONS: publication_type(session.kinds), **RESOURCE_TYPES}
         self._types: dict[str, ResourceType] = {}
@@ -183,7 +183,7 @@ class PlanBuilder:
         schema = self._description.resources.get(resource) if self._description else None
         return (schema.create if schema else None) or PayloadSchema()
 
-    def _library(self) -> dict[str, TargetListing]:
+    def _library(self) -> dict[str, RecordListing]:
         """All records of the source, without those that are encrypted with a key that is not at hand."""
         data, snapshot, listings = self._session.source_data, self._request.source, self._source
         tables, read = snapshot.manifest.tables, snapshot.manifest.resources

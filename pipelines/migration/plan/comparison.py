@@ -23,7 +23,7 @@ from pipelines.migration.model.comparison_database import comparison_database, c
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WrittenFile
 from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, Stage
-from pipelines.migration.model.target_reading import TargetListing, TargetNow
+from pipelines.migration.model.target_reading import RecordListing, TargetNow
 from pipelines.migration.plan.mapped_references import FindTarget, MappedForm, mapped
 from pipelines.records.batches import batch_of_rows
 from pipelines.records.values import RecordId, id_order, ids_of, record_id
@@ -139,7 +139,7 @@ class Match(NamedTuple):
 def write_side(
     side: Side,
     records: Iterable[Mapping[str, Any]],
-    resource: ResourceType,
+    resource_type: ResourceType,
     *,
     keyed_by: ResourceType | None = None,
     find_target: FindTarget | None = None,
@@ -151,8 +151,8 @@ def write_side(
     target. `merged`: of the target, records that the plan merges into others. Only one batch of records is in memory (I11).
     """
     side.folder.mkdir(parents=True, exist_ok=True)
-    of_person = side.key.digest if resource.personal and side.key is not None else None
-    keyed_by = keyed_by or resource
+    of_person = side.key.digest if resource_type.personal and side.key is not None else None
+    keyed_by = keyed_by or resource_type
     lead = find_target if not keyed_by.key_fields.isdisjoint(keyed_by.references) else None
     total = unfit = 0
     with table_writer(side.path(RECORDS), RECORDS) as table, table_writer(side.path(KEYS), KEYS) as key_table:
@@ -161,12 +161,12 @@ def write_side(
             for record in step:
                 if (number := record_id(record.get("id"))) is None:
                     continue
-                form = resource.form(record)
-                values = resource.redirected(form.values, merged or {})
-                content = resource.content(resource.compared(values))
+                form = resource_type.form(record)
+                values = resource_type.redirected(form.values, merged or {})
+                content = resource_type.content(resource_type.compared(values))
                 if of_person is not None and content is not None:
                     content = of_person(content)
-                rows.append((str(number), content, resource.files(record), side.encode(form)))
+                rows.append((str(number), content, resource_type.files(record), side.encode(form)))
                 keys += [
                     (str(number), stage, kind, value if of_person is None else of_person(value))
                     for stage, kind, value in keyed_by.match_keys(
@@ -179,10 +179,10 @@ def write_side(
     return total, unfit
 
 
-def read_now(side: Side, listing: TargetListing, resource: ResourceType, merged: Merged) -> TargetNow:
+def read_now(side: Side, listing: RecordListing, resource_type: ResourceType, merged: Merged) -> TargetNow:
     """Write the records of a later reading of the target."""
-    write_side(side, listing.records(), resource.of_target, merged=merged)
-    return TargetNow(side, resource.of_target, listing.path)
+    write_side(side, listing.records(), resource_type.of_target, merged=merged)
+    return TargetNow(side, resource_type.of_target, listing.path)
 
 
 class Comparison:
@@ -191,13 +191,13 @@ class Comparison:
     def __init__(
         self,
         database: duckdb.DuckDBPyConnection,
-        resource: ResourceType,
+        resource_type: ResourceType,
         source: Side,
         target: Side,
         find_target: FindTarget,
     ) -> None:
         self.database = database
-        self._resource = resource
+        self._type = resource_type
         self._source = source
         self._target = target
         self._find_target = find_target
@@ -219,7 +219,7 @@ class Comparison:
             source_id, described, text = next(records)
             yield Match(
                 source_id=source_id,
-                source=mapped(self._resource, decode(text), self._find_target),
+                source=mapped(self._type, decode(text), self._find_target),
                 target_id=record_id(target_id),
                 matched_by=matched_by,
                 target=None if target is None else decode_target(target),
@@ -263,7 +263,7 @@ _COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
 
 @contextmanager
 def compare(
-    resource: ResourceType,
+    resource_type: ResourceType,
     source: Side,
     target: Side,
     folder: Path,
@@ -279,18 +279,18 @@ def compare(
     `find_target`: knows the records of the target to which references lead.
     """
     with comparison_database(folder, {"source": source, "target": target}) as database:
-        create_table(database, WRITTEN, _written_rows(journal, resource.resource))
-        create_table(database, WRITTEN_FILES, journal.written_files(resource.resource))
-        chosen = (decision for decision in decisions if decision.resource == resource.resource)
+        create_table(database, WRITTEN, _written_rows(journal, resource_type.resource))
+        create_table(database, WRITTEN_FILES, journal.written_files(resource_type.resource))
+        chosen = (decision for decision in decisions if decision.resource == resource_type.resource)
         rows = ((decision.source_id, decision.decision, decision.target_id) for decision in chosen)
         create_table(database, DECISIONS, rows)
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
-        match(database, resource.stages)
+        match(database, resource_type.stages)
         database.execute(_PLACES)
         database.execute(_AS_WRITTEN)
         twins = (
             _TWINS.format(most=CANDIDATES)
-            if resource.resource in MERGEABLE
+            if resource_type.resource in MERGEABLE
             else "SELECT '' AS source_id, []::VARCHAR[] AS twins"
         )
         database.execute(f"CREATE TABLE twins AS {twins}")
@@ -300,7 +300,7 @@ def compare(
             else "SELECT NULL::VARCHAR AS publication_id, NULL AS contents WHERE false"
         )
         database.execute(f"CREATE TABLE contents AS {of_files}")
-        yield Comparison(database, resource, source, target, find_target)
+        yield Comparison(database, resource_type, source, target, find_target)
 
 
 def match(database: duckdb.DuckDBPyConnection, stages: Iterable[Stage]) -> None:

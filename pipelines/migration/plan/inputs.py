@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.resource_types import ResourceType
-from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.conflicts import RecordDecision
 from pipelines.store.encryption import PersonalKey
 
@@ -19,7 +19,7 @@ class PlanInputs:
 
     folder: Path
     """Where the plan grows."""
-    listed: Mapping[str, tuple[TargetListing, TargetListing]]
+    listed: Mapping[str, tuple[RecordListing, RecordListing]]
     """Resource → its records in the source and in the target, also of those that are only referred to."""
     types: Mapping[str, ResourceType]
     """Resource → how its records are moved."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.migration.model.field_mapping import OPEN, FieldMapping
-from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.numbers import MOST_VALUES, resources_with
 from pipelines.records.paths import objects_at
 from pipelines.records.shapes.field_names import is_named_as_id, is_quantity, kind_beside, named_kind
@@ -51,7 +51,7 @@ class _Candidate(NamedTuple):
 
 
 def references_by_kind(
-    records: Iterable[Mapping[str, Any]], shape: RecordShape, library: Mapping[str, TargetListing]
+    records: Iterable[Mapping[str, Any]], shape: RecordShape, library: Mapping[str, RecordListing]
 ) -> dict[str, ReferenceByKind]:
     """Path of each field with references to records of several resources, and its form. `library`: every resource of the source."""
     candidates = [(candidate, IdsByKind()) for candidate in _candidates("", shape.fields)]
@@ -114,7 +114,7 @@ def _note(by_kind: IdsByKind, candidate: _Candidate, record: Mapping[str, Any]) 
                 ids.add(number)
 
 
-def _led_to(candidate: _Candidate, by_kind: IdsByKind, library: Mapping[str, TargetListing]) -> ReferenceByKind:
+def _led_to(candidate: _Candidate, by_kind: IdsByKind, library: Mapping[str, RecordListing]) -> ReferenceByKind:
     """Each kind leads to the resource that it names and whose ids it has; it is a question where that is not certain."""
     words = [word for word in sorted(by_kind) if word]
     if not 0 < len(words) <= MOST_KINDS:

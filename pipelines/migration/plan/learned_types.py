@@ -23,7 +23,7 @@ from pipelines.migration.model.resource_types import (
     Source,
     is_written_later,
 )
-from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.kinds_beside import is_word, objects_in, references_by_kind
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
@@ -50,7 +50,7 @@ from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.values import RecordId, compact_json, record_id
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 
-Library = Mapping[str, TargetListing]
+Library = Mapping[str, RecordListing]
 """Resource → its records in the source."""
 
 
@@ -66,8 +66,8 @@ class TypeLearner:
     def __init__(
         self,
         assumed: ResourceType,
-        source: TargetListing,
-        target: TargetListing,
+        source: RecordListing,
+        target: RecordListing,
         schema: ResourceSchema,
         *,
         posted: Mapping[str, str],
@@ -82,7 +82,7 @@ class TypeLearner:
         self._learn = partial(
             self._type, assumed, whole, of_target, schema, target, posted=posted, same_service=same_service, read=read
         )
-        self._leads_to, self._doubtful, self._links = dict[str, str](), dict[str, list[str]](), dict[str, list[str]]()
+        self._leads_to, self._may_refer, self._links = dict[str, str](), dict[str, list[str]](), dict[str, list[str]]()
         self._lost, self._with_ids = list[str](), set[str]()
         self.type = self._learn()
         if unknown := self.unknown_references:
@@ -92,9 +92,9 @@ class TypeLearner:
         self._leads_to |= {f"{key}/id": self._leads_to[key] for key in self._links.keys() & self._leads_to.keys()}
         self.type = self._learn()
         while plain := plain_fields(self.type, assumed):
-            doubtful = fields_with_ids(self.records(), plain, library(), self._text_ids)
-            objects = {key for key in doubtful if objects_in(self.source.fields[key]) is not None}
-            self._doubtful |= doubtful
+            may_refer = fields_with_ids(self.records(), plain, library(), self._text_ids)
+            objects = {key for key in may_refer if objects_in(self.source.fields[key]) is not None}
+            self._may_refer |= may_refer
             self._with_ids |= objects
             self.type = self._learn()
             if not objects:
@@ -106,7 +106,7 @@ class TypeLearner:
         whole: RecordShape,
         of_target: RecordShape,
         schema: ResourceSchema,
-        target: TargetListing,
+        target: RecordListing,
         *,
         posted: Mapping[str, str],
         same_service: bool,
@@ -115,10 +115,10 @@ class TypeLearner:
         """The type, as far as is known where references lead."""
         self.apart = TakenApart(whole, self.by_kind, self._links, self._with_ids)
         self.source, self.schema = self.apart.shape(whole), self.apart.schema(schema)
-        doubted = set[str]()
+        contradicted_in_source = set[str]()
         if same_service and assumed.sends_unproved:
-            doubted = contradicted_fields(self.schema, self.records())
-            doubted |= _doubted_by_shape(self.schema, fields_to_send(self.source))
+            contradicted_in_source = contradicted_fields(self.schema, self.records())
+            contradicted_in_source |= _contradicted_by_shape(self.schema, fields_to_send(self.source))
         contradicted = contradicted_fields(self.schema, map(self.apart.record, target.records()))
         payload = self.schema.create.fields if self.schema.create else {}
         self.choices = {name: _choices(field) for name, field in payload.items() if name not in contradicted}
@@ -130,9 +130,9 @@ class TypeLearner:
             schema,
             apart=self.apart,
             contradicted=contradicted,
-            doubted=doubted,
+            contradicted_in_source=contradicted_in_source,
             leads_to=self._leads_to,
-            doubtful=self._doubtful,
+            may_refer=self._may_refer,
             by_kind={key: reference.form for key, reference in self.by_kind.items()},
             posted=posted,
             read=read,
@@ -222,19 +222,19 @@ def learn_from_shapes(
     *,
     apart: TakenApart | None = None,
     contradicted: Collection[str] = (),
-    doubted: Collection[str] = (),
+    contradicted_in_source: Collection[str] = (),
     leads_to: Mapping[str, str] | None = None,
-    doubtful: Collection[str] = (),
+    may_refer: Collection[str] = (),
     by_kind: Mapping[str, FieldMapping | None] | None = None,
     posted: Mapping[str, str] | None = None,
     read: Collection[str] = (),
 ) -> ResourceType:
     """The same from the shapes of the records of both sides.
 
-    `contradicted`: fields whose description the target's own records do not keep to; `doubted`: fields about which records of the source,
-    which is the same service, contradict it: the target may still take them; `leads_to`: field → the resource that the names beside its
-    ids belong to; `doubtful`: fields of the source that may refer to records, whatever their names; `by_kind`: references to records of
-    several resources; `posted`: as `TypeLearner` has it.
+    `contradicted`: fields whose description the target's own records do not keep to; `contradicted_in_source`: fields about which records
+    of the source, which is the same service, contradict it: the target may still take them; `leads_to`: field → the resource that the
+    names beside its ids belong to; `may_refer`: fields of the source that may refer to records, whatever their names; `by_kind`:
+    references to records of several resources; `posted`: as `TypeLearner` has it.
     """
     if not source.records:
         return assumed
@@ -249,12 +249,14 @@ def learn_from_shapes(
         payload, names = None, dict[str, FieldSchema | None].fromkeys(may_be_sent)
         proved = {*target.fields, *assumed.fields}
     else:
-        names = _described_names(payload, schema, shown, {*target.fields, *doubted}.intersection(may_be_sent))
+        names = _described_names(
+            payload, schema, shown, {*target.fields, *contradicted_in_source}.intersection(may_be_sent)
+        )
         names = {name: field for name, field in names.items() if name not in assumed.ruled}
-        proved = {*target.fields, *contradicted, *(names.keys() - doubted)}
+        proved = {*target.fields, *contradicted, *(names.keys() - contradicted_in_source)}
     method = schema.change.method if payload and schema.change else ""
     by_kind = by_kind or {}
-    learned = _from_names(assumed, names, shown, payload, leads_to or {}, by_kind, doubtful, method)
+    learned = _from_names(assumed, names, shown, payload, leads_to or {}, by_kind, may_refer, method)
     learned = _without_unread(learned, assumed, read)
     decided = {key for name, field in learned.fields.items() for key in field.keys_sent(name)} | learned.left_out.keys()
     left_out = {
@@ -266,7 +268,7 @@ def learn_from_shapes(
     takes = {
         name: _rule(names.get(name), target.fields.get(name), with_choices=name not in contradicted)
         for name in (*learned.fields, *learned.required)
-        if name not in learned.references and name not in doubted
+        if name not in learned.references and name not in contradicted_in_source
     }
     proved |= objects_of(proved)
     added = {
@@ -336,7 +338,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     payload: PayloadSchema | None,
     leads_to: Mapping[str, str],
     by_kind: Mapping[str, FieldMapping | None],
-    doubtful: Collection[str],
+    may_refer: Collection[str],
     method: str,
 ) -> ResourceType:
     """The type with the fields of these names that the source has. `shown`: the fields of its records."""
@@ -356,7 +358,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
             mapping = msgspec.structs.replace(form, sent_as=_FORMS[False, as_text]) if form and is_there else None
         else:
             known = leads_to.get(key)
-            mapping = _mapping_of(assumed, name, key, shown, names[name], known, is_doubtful=key in doubtful)
+            mapping = _mapping_of(assumed, name, key, shown, names[name], known, may_refer_to_records=key in may_refer)
         if mapping is None:
             left_out[key] = LeftOut.UNKNOWN_REFERENCE
             continue
@@ -373,7 +375,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         assumed.created,
         required=tuple(payload.required if payload else ()),
         left_out=left_out,
-        source=Source.DESCRIPTION if payload else Source.RECORDS,
+        known_from=Source.DESCRIPTION if payload else Source.RECORDS,
         wrapped_in=payload.wrapped_in if payload else "",
         method=method or assumed.method,
     )
@@ -387,12 +389,12 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     described: FieldSchema | None,
     leads_to: str | None,
     *,
-    is_doubtful: bool,
+    may_refer_to_records: bool,
 ) -> FieldMapping | None:
     """How one field is sent that the source has under a key; a question where it may refer to records, nobody knows to which.
 
-    None where such a field has a form that no reference has. `leads_to`: the resource, if it is known; `is_doubtful`: whether its values
-    may be ids.
+    None where such a field has a form that no reference has. `leads_to`: the resource, if it is known; `may_refer_to_records`: whether its
+    values may be ids.
     """
     field, resource = shown[key], leads_to
     is_assumed_plain = name in assumed.fields and name not in assumed.references
@@ -403,7 +405,7 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
             or next(filter(None, map(resource_named, stems)), None)
             or (assumed.resource if names_own_kind(stems[0]) else OPEN)
         )
-    elif not leads_to and not is_doubtful and (is_assumed_plain or not may_name_records(key, field)):
+    elif not leads_to and not may_refer_to_records and (is_assumed_plain or not may_name_records(key, field)):
         return FieldMapping(any_order=True) if name in assumed.lists and _is_plain_list(field) else PLAIN
     elif not (leads_to or field.may_be_ids or field.has_ids):
         return None
@@ -542,7 +544,7 @@ def _why_left_out(name: str, payload: PayloadSchema | None, schema: ResourceSche
     return LeftOut.READ_ONLY if is_described else LeftOut.NOT_DESCRIBED
 
 
-def shape_of(listing: TargetListing, ruled: Collection[str] = (), text_ids: Container[str] = ()) -> RecordShape:
+def shape_of(listing: RecordListing, ruled: Collection[str] = (), text_ids: Container[str] = ()) -> RecordShape:
     """The shape of all records of a listing, without some of their fields. `text_ids`: the texts that are ids."""
     observer = Observer(text_ids)
     observer.observe(
@@ -556,7 +558,7 @@ PAIRS = 300
 
 
 def resources_by_names(
-    records: Iterable[Mapping[str, Any]], keys: Iterable[str], listings: Mapping[str, TargetListing]
+    records: Iterable[Mapping[str, Any]], keys: Iterable[str], listings: Mapping[str, RecordListing]
 ) -> dict[str, str]:
     """Field → the resource to which it refers, where its objects have a name beside the id, and that record has this very name.
 
@@ -590,7 +592,7 @@ def undescribed_fields(schema: ResourceSchema, names: Iterable[str]) -> list[str
     return sorted({*names} - described)
 
 
-def _doubted_by_shape(schema: ResourceSchema, shown: Mapping[str, FieldShape]) -> set[str]:
+def _contradicted_by_shape(schema: ResourceSchema, shown: Mapping[str, FieldShape]) -> set[str]:
     """Fields about which records contradict a description: it lacks them, or has another type."""
     payload = schema.create.fields if schema.create else {}
     contradicted = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipelines.migration.model.field_mapping import id_of, several
 from pipelines.migration.model.resource_types import ResourceType
-from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.target_reading import RecordListing
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, RecordShape
 from pipelines.records.values import RecordId, compact_json
@@ -43,7 +43,7 @@ class _Values:
 
 
 def members_of_links(
-    records: Iterable[Mapping[str, Any]], learned: ResourceType, shape: RecordShape, read: Mapping[str, TargetListing]
+    records: Iterable[Mapping[str, Any]], learned: ResourceType, shape: RecordShape, read: Mapping[str, RecordListing]
 ) -> dict[str, list[str]]:
     """Key of a reference → the members of its objects that tell of the link rather than of the record to which it leads.
 
@@ -67,7 +67,7 @@ def members_of_links(
 
 
 def _candidates(
-    learned: ResourceType, shape: RecordShape, read: Mapping[str, TargetListing]
+    learned: ResourceType, shape: RecordShape, read: Mapping[str, RecordListing]
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the key of each reference with objects, and their members that are no fields of the record to which it leads."""
     references = {

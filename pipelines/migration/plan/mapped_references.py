@@ -53,17 +53,17 @@ class MappedForm(NamedTuple):
     """The fields that a request of their own sets, once it is created."""
 
 
-def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> MappedForm:
+def mapped(resource_type: ResourceType, form: Form, find_target: FindTarget) -> MappedForm:
     """The record with its references led to what they are in the target."""
     values, unsent, why = {**form.values}, {**form.unsent}, {**form.why}
     references: dict[str, PlannedReference] = {}
     after = tuple(name for name, code in why.items() if code == LeftOut.BY_ACTION)
-    is_completed = unsent.get(COMPLETED) and COMPLETED not in after and resource.resource == "tasks"
+    is_completed = unsent.get(COMPLETED) and COMPLETED not in after and resource_type.resource == "tasks"
     reason = TASK_COMPLETED if is_completed else None
-    for name in resource.references:
+    for name in resource_type.references:
         if name not in values:
             continue
-        field, many = resource.fields[name], isinstance(values[name], list)
+        field, many = resource_type.fields[name], isinstance(values[name], list)
         records, planned = list[Referred](), list[Any]()
         for position, entry in enumerate(several(values[name])):
             led_to = list[Referred]()
@@ -71,9 +71,9 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
                 planned.append(field.with_ids(entry, partial(_led_to, find_target, led_to)))
             except _MissingRecordError as missing:
                 path, referred = f"{name}[{position}]" if many else name, missing.resource
-                unsent[path], why[path] = entry, _WHY_OF_KIND.get(referred, resource.why_missing(name))
-                is_needed = resource.needs_references and why[path] == LeftOut.NO_RECORD and not many
-                if is_needed and not is_written_later(referred, resource.resource):
+                unsent[path], why[path] = entry, _WHY_OF_KIND.get(referred, resource_type.why_missing(name))
+                is_needed = resource_type.needs_references and why[path] == LeftOut.NO_RECORD and not many
+                if is_needed and not is_written_later(referred, resource_type.resource):
                     reason = AT_MISSING_LOCATION if referred == LOCATIONS else REFERENCE_MISSING
             else:
                 records += led_to
@@ -84,10 +84,10 @@ def mapped(resource: ResourceType, form: Form, find_target: FindTarget) -> Mappe
         if any(record.target_id is None for record in records):
             references[name] = PlannedReference(records, values[name])
     not_taken = {path.partition("[")[0] for path in unsent}
-    lacking = {name for name in resource.required if name not in values and name not in form.empty}
+    lacking = {name for name in resource_type.required if name not in values and name not in form.empty}
     if reason is None and lacking:
         reason = REQUIRED_NOT_TAKEN if lacking <= not_taken else REQUIRED_MISSING
-    unknown = not_taken.intersection((*resource.references, *resource.learned)) - values.keys()
+    unknown = not_taken.intersection((*resource_type.references, *resource_type.learned)) - values.keys()
     return MappedForm(values, references, unsent, why, frozenset(unknown), form.empty, reason, after)
 
 
@@ -131,10 +131,12 @@ def mark_waiting(
     return record
 
 
-def with_known_references(resource: ResourceType, unknown: Container[str]) -> ResourceType:
+def with_known_references(resource_type: ResourceType, unknown: Container[str]) -> ResourceType:
     """The type without references to these resources, whose records are not matched yet."""
     fields = {
-        name: field for name, field in resource.fields.items() if not any(name in unknown for name in field.resources)
+        name: field
+        for name, field in resource_type.fields.items()
+        if not any(name in unknown for name in field.resources)
     }
-    required = tuple(name for name in resource.required if name in fields or name not in resource.fields)
-    return msgspec.structs.replace(resource, fields=fields, required=required)
+    required = tuple(name for name in resource_type.required if name in fields or name not in resource_type.fields)
+    return msgspec.structs.replace(resource_type, fields=fields, required=required)

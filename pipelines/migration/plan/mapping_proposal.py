@@ -116,7 +116,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         after_create,
         _requests(learned),
     )
-    is_described = learned.source == Source.DESCRIPTION
+    is_described = learned.known_from == Source.DESCRIPTION
     known_from = (
         f"by the description of '{target}'" if is_described else "assumed, as the document has it for publications"
     )
@@ -176,7 +176,7 @@ def _with_values_asked(field: FieldMapping, path: str, other_values: Mapping[str
 def _about(learner: TypeLearner, target: str) -> str:
     learned = learner.type
     basis = f"the description of '{target}' says what it takes"
-    if learned.source != Source.DESCRIPTION:
+    if learned.known_from != Source.DESCRIPTION:
         basis = f"no description says what '{target}' takes, so that all of this is known from records, or assumed"
     unproved = f". Nothing shows that '{target}' has {', '.join(learned.unproved)}" if learned.unproved else ""
     return f"{counted(learner.source.records, 'record')}; {basis}{unproved}."

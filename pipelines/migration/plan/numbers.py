@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any, TypeVar
 
-from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.target_reading import RecordListing
 from pipelines.records.shapes.field_names import (
     is_quantity,
     may_be_count,
@@ -65,7 +65,7 @@ DANGLING = 2
 Path = tuple[str, ...]
 
 
-def text_ids_in(records: Iterable[Mapping[str, Any]], listings: Mapping[str, TargetListing]) -> set[str]:
+def text_ids_in(records: Iterable[Mapping[str, Any]], listings: Mapping[str, RecordListing]) -> set[str]:
     """The texts in records, at any depth, that are ids of records of these listings and no whole numbers."""
     with_texts = [listing for listing in listings.values() if listing.has_text_ids]
     texts = set[str]()
@@ -81,7 +81,7 @@ def text_ids_in(records: Iterable[Mapping[str, Any]], listings: Mapping[str, Tar
 def fields_with_ids(
     records: Iterable[Mapping[str, Any]],
     names: Collection[str],
-    listings: Mapping[str, TargetListing],
+    listings: Mapping[str, RecordListing],
     text_ids: Container[str] = (),
 ) -> dict[str, list[str]]:
     """Field → the resources whose ids are half of its numbers or more, or whose record any of its texts is the address of, at any depth.
@@ -110,7 +110,7 @@ Place = TypeVar("Place", bound=Hashable)
 
 
 def resources_with(
-    ids_at: Mapping[Place, AbstractSet[RecordId]], listings: Mapping[str, TargetListing]
+    ids_at: Mapping[Place, AbstractSet[RecordId]], listings: Mapping[str, RecordListing]
 ) -> dict[Place, list[str]]:
     """Place → the resources that have its numbers as their ids, but for those of records that are gone."""
     owners = dict[Place, list[str]]()

@@ -53,29 +53,29 @@ class Outcome(NamedTuple):
         return [name for name, verdict in self.verdicts.items() if verdict in verdicts]
 
 
-def compared_fields(resource: ResourceType, ids: TargetIds) -> list[str]:
+def compared_fields(resource_type: ResourceType, ids: TargetIds) -> list[str]:
     """References to a resource that was not matched are compared within one library only, whose ids they are."""
-    references = resource.references
-    return [name for name in resource.fields if all(map(ids.knows, references.get(name, ())))]
+    references = resource_type.references
+    return [name for name in resource_type.fields if all(map(ids.knows, references.get(name, ())))]
 
 
-def outcome_of(resource: ResourceType, match: Match, fields: Sequence[str], *, overwrite: bool) -> Outcome:
+def outcome_of(resource_type: ResourceType, match: Match, fields: Sequence[str], *, overwrite: bool) -> Outcome:
     """What happens to a record. `fields`: those that are compared. `overwrite`: the source's value counts wherever it has one."""
-    source = resource.compared(match.source.values)
+    source = resource_type.compared(match.source.values)
     target = source if match.target is not None and match.target.values == match.source.values else {}
     if match.target is not None and target is not source:
-        target = resource.compared(match.target.values)
-    verdicts = _verdicts(resource, match, fields, (source, target), overwrite=overwrite)
-    return Outcome(*_action_and_reason(resource, match, verdicts), verdicts, source, target)
+        target = resource_type.compared(match.target.values)
+    verdicts = _verdicts(resource_type, match, fields, (source, target), overwrite=overwrite)
+    return Outcome(*_action_and_reason(resource_type, match, verdicts), verdicts, source, target)
 
 
-def _action_and_reason(resource: ResourceType, match: Match, verdicts: Verdicts) -> tuple[Action, str | None]:
+def _action_and_reason(resource_type: ResourceType, match: Match, verdicts: Verdicts) -> tuple[Action, str | None]:
     if match.decision == Decision.SKIP:
         return Action.SKIPPED, None
     if match.reason is not None:
         return Action.CONFLICT, match.reason
     if match.target_id is None:
-        quarantined = _quarantine_reason(resource, match.source.reason, match.source.values)
+        quarantined = _quarantine_reason(resource_type, match.source.reason, match.source.values)
         return (Action.CREATE if quarantined is None else Action.QUARANTINED), quarantined
     kinds = {*verdicts.values()}
     reason = next((reason for verdict, reason in CONFLICTS.items() if verdict in kinds), None)
@@ -84,12 +84,12 @@ def _action_and_reason(resource: ResourceType, match: Match, verdicts: Verdicts)
     return (Action.PATCH if FieldVerdict.PATCH in kinds else Action.UNCHANGED), None
 
 
-def _quarantine_reason(resource: ResourceType, reason: str | None, values: Mapping[str, Any]) -> str | None:
+def _quarantine_reason(resource_type: ResourceType, reason: str | None, values: Mapping[str, Any]) -> str | None:
     """Why a record that the target lacks cannot be created there; none where it can.
 
     `reason`: what its references say; `values`: what is sent.
     """
-    if not resource.created:
+    if not resource_type.created:
         return LOCATION_MISSING
     if reason is not None:
         return reason
@@ -97,7 +97,7 @@ def _quarantine_reason(resource: ResourceType, reason: str | None, values: Mappi
 
 
 def _verdicts(
-    resource: ResourceType,
+    resource_type: ResourceType,
     match: Match,
     fields: Sequence[str],
     sides: tuple[Mapping[str, str], Mapping[str, str]],
@@ -105,7 +105,7 @@ def _verdicts(
     overwrite: bool,
 ) -> Verdicts:
     """Field → its verdict, for a record that the target has; none for a resource of which nothing is written."""
-    if match.target_id is None or not resource.created:
+    if match.target_id is None or not resource_type.created:
         return {}
     source, target = sides
     if source is target:
@@ -119,9 +119,9 @@ def _verdicts(
             written=WrittenField(wanted.get(name), held[name], name in wanted) if name in held else None,
             decision=decision,
             overwrite=overwrite,
-            is_set=name in resource.lists,
-            guarded=name in resource.guarded,
-            begins=str(unsent.get(precision_of(name), "")) if name in resource.dates else "",
+            is_set=name in resource_type.lists,
+            guarded=name in resource_type.guarded,
+            begins=str(unsent.get(precision_of(name), "")) if name in resource_type.dates else "",
         )
         for name in fields
         if name not in match.source.unknown
@@ -132,13 +132,13 @@ def _verdicts(
 class RowMaker:
     """Makes the rows of one resource, and adds them up."""
 
-    resource: ResourceType
+    resource_type: ResourceType
     ids: TargetIds
     totals: Totals
     overwrite: bool
 
     def __post_init__(self) -> None:
-        self.fields = compared_fields(self.resource, self.ids)
+        self.fields = compared_fields(self.resource_type, self.ids)
 
     def row(self, match: Match) -> PlanRow:
         """The row of a record, counted."""
@@ -148,20 +148,20 @@ class RowMaker:
 
     def _merge_or_row(self, match: Match) -> PlanRow:
         """Records of which an earlier row disposes are not merged again."""
-        merge, name = decided_merge(match), self.resource.resource
+        merge, name = decided_merge(match), self.resource_type.resource
         if is_into_another(match):
             match = match._replace(reason=MERGE_INTO_ANOTHER)
         if merge is None or any((name, number) in self.ids.merged for number in (merge.remains, *merge.ids)):
             return self._row(match)
-        if self.resource.merge is None:
+        if self.resource_type.merge is None:
             return self._row(match._replace(reason=MERGE_UNCLEAR))
         self.ids.note_merge(name, merge.ids, merge.remains)
-        outcome = outcome_of(self.resource, match, self.fields, overwrite=False)
+        outcome = outcome_of(self.resource_type, match, self.fields, overwrite=False)
         same = outcome.with_verdict(FieldVerdict.SAME) if merge.remains == match.target_id else []
-        return merge_row(self.resource, match, merge, {field: digest(outcome.source.get(field)) for field in same})
+        return merge_row(self.resource_type, match, merge, {field: digest(outcome.source.get(field)) for field in same})
 
     def _row(self, match: Match) -> PlanRow:
-        resource, totals = self.resource, self.totals
+        resource, totals = self.resource_type, self.totals
         outcome = outcome_of(resource, match, self.fields, overwrite=self.overwrite)
         action, reason = outcome.action, outcome.reason
         sent = self._sent(match, outcome)
@@ -212,14 +212,14 @@ class RowMaker:
 
     def _added_later(self, name: str, ids: list[RecordId], reference: PlannedReference | None) -> PlannedReference:
         """The records that are added to a list below the record, once that is there."""
-        resource = self.resource.fields[name].leads_to
+        resource = self.resource_type.fields[name].leads_to
         later = reference or PlannedReference([Referred(resource, number, number) for number in ids], ids)
         self.totals.requests += max(0, len(later.records) - 1)
         return replace(later, later=True)
 
     def _sent(self, match: Match, outcome: Outcome) -> list[str]:
         if outcome.action == Action.CREATE:
-            return [name for name in self.resource.fields if name in match.source.values]
+            return [name for name in self.resource_type.fields if name in match.source.values]
         return outcome.with_verdict(FieldVerdict.PATCH) if outcome.action == Action.PATCH else []
 
     def _payload(self, match: Match, names: Sequence[str], *, is_new: bool) -> dict[str, Any]:
@@ -229,10 +229,12 @@ class RowMaker:
         payload = {
             name: values[name]
             if name in values
-            else empty.get(name, [] if name in self.resource.lists or isinstance(replaced.get(name), list) else None)
+            else empty.get(
+                name, [] if name in self.resource_type.lists or isinstance(replaced.get(name), list) else None
+            )
             for name in names
         }
-        new = {name: value for name, value in empty.items() if name not in self.resource.posted}
+        new = {name: value for name, value in empty.items() if name not in self.resource_type.posted}
         return payload | new if is_new else payload
 
     def _before(self, match: Match, names: Sequence[str]) -> dict[str, Any]:
@@ -246,9 +248,9 @@ class RowMaker:
 
         A reference to a record that is still to be created has none yet.
         """
-        source, target, filled = outcome.source, outcome.target, self.resource.filled
+        source, target, filled = outcome.source, outcome.target, self.resource_type.filled
         if outcome.action == Action.CREATE:
-            names = [name for name in self.resource.fields if name in sent or name not in filled]
+            names = [name for name in self.resource_type.fields if name in sent or name not in filled]
         else:
             names = [*sent]
         expected = {name: digest(source.get(name)) for name in names if name not in references}

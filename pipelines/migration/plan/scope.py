@@ -134,7 +134,7 @@ def unproved_notes(types: Mapping[str, ResourceType], target: str) -> list[str]:
     names = [
         resource
         for resource, resource_type in types.items()
-        if resource_type.source == Source.RECORDS and resource_type.created and resource_type.fields
+        if resource_type.known_from == Source.RECORDS and resource_type.created and resource_type.fields
     ]
     if not names:
         return []

@@ -20,7 +20,7 @@ from pipelines.migration.model.findings import Finding, NotMoved
 from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.plan import CONFLICTS, Plan, PlanFacts
 from pipelines.migration.model.plan_findings import findings_of
-from pipelines.migration.model.reasons import NO_ID, REASONS, Kind, Work, work_of
+from pipelines.migration.model.reasons import NO_ID, REASONS, ReasonKind, Work, work_of
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.advice import field_name
 from pipelines.records.tables.registry import PERSONAL
@@ -130,7 +130,7 @@ class PlanSummary(msgspec.Struct):
         self.not_moved.lacking.add(finding)
         if finding.lacking and len(self.not_moved.first) < MOST_STORED:
             self.not_moved.first.append(finding)
-        is_value = finding.kind not in (Kind.UNDECIDED, Kind.RECORDS, Kind.FILES)
+        is_value = finding.kind not in (ReasonKind.UNDECIDED, ReasonKind.RECORDS, ReasonKind.FILES)
         resource, field = (finding.resource, _POSITIONS.sub("[]", finding.field)) if is_value else ("", "")
         key = finding.code, resource, field
         if key not in self.groups and len(self.groups) >= MOST_GROUPS:
@@ -139,7 +139,7 @@ class PlanSummary(msgspec.Struct):
         group.add(finding)
         return group
 
-    def of_kind(self, *kinds: Kind) -> list[IssueGroup]:
+    def of_kind(self, *kinds: ReasonKind) -> list[IssueGroup]:
         """The groups of some kinds, the largest first."""
         groups = [group for group in self.groups.values() if group.examples[0].kind in kinds]
         return sorted(groups, key=lambda group: -group.count)
@@ -186,7 +186,7 @@ def _line(facts: PlanFacts, finding: Finding, field: str) -> IssueLine:
     number = finding.source_id or 0
     record = number if finding.resource == PUBLICATIONS else name_of(finding)
     suggestion = finding.suggestion
-    if finding.kind == Kind.UNDECIDED:
+    if finding.kind == ReasonKind.UNDECIDED:
         suggestion = f"{suggestion} Write the decision into {CONFLICTS}."
     link = record_link(facts, finding)
     return IssueLine(record, finding.title, field, finding.wanted, finding.problem, suggestion, finding.code, link)

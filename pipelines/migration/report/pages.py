@@ -16,7 +16,7 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import HTML, End, FileCounts, Plan, PlanFacts
-from pipelines.migration.model.reasons import FILE, REASONS, Kind
+from pipelines.migration.model.reasons import FILE, REASONS, ReasonKind
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.wording import (
     ACTIONS,
@@ -101,7 +101,7 @@ def _colours(facts: PlanFacts) -> dict[Action, str]:
 
 def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str, Any]:
     """The values for the templates."""
-    unsent = summary.of_kind(Kind.DATES, Kind.IDENTIFIERS, Kind.REFERENCES, Kind.FIELDS)
+    unsent = summary.of_kind(ReasonKind.DATES, ReasonKind.IDENTIFIERS, ReasonKind.REFERENCES, ReasonKind.FIELDS)
     colours = _colours(facts)
     resources = [
         {"name": plural(name), "parts": [(colour, counts.get(action, 0)) for action, colour in colours.items()]}
@@ -133,17 +133,17 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         "overwrite": facts.overwrite,
         "patched": patched,
         "most_patched": longest_bar(patched),
-        "conflicts": [_group(facts, group) for group in summary.of_kind(Kind.UNDECIDED)],
+        "conflicts": [_group(facts, group) for group in summary.of_kind(ReasonKind.UNDECIDED)],
         "waiting": _who("wait", facts.count(Action.CONFLICT), "record"),
         "decisions": _some(facts.decisions, "decision"),
-        "unfit": [_group(facts, group) for group in summary.of_kind(Kind.RECORDS)],
+        "unfit": [_group(facts, group) for group in summary.of_kind(ReasonKind.RECORDS)],
         "nameless": _some(facts.unfit, "record"),
         "unsent": [_group(facts, group) for group in unsent[:MOST_PATHS]],
         "more_unsent": f"{len(unsent) - MOST_PATHS:,}" if len(unsent) > MOST_PATHS else "",
         "matches": matches,
         "most_matches": longest_bar(matches),
         "files": _files(facts.files),
-        "missing": [_group(facts, group) for group in summary.of_kind(Kind.FILES)],
+        "missing": [_group(facts, group) for group in summary.of_kind(ReasonKind.FILES)],
         "issues": _some(summary.lines, "line"),
     }
 

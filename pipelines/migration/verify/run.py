@@ -15,7 +15,7 @@ import msgspec
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import StepResult
 from pipelines.migration.model.plan_findings import findings_of
-from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING, UNREAD, Kind
+from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING, UNREAD, ReasonKind
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.target_comparison import TargetComparison
 from pipelines.migration.verify.discrepancies import Discrepancies
@@ -52,7 +52,7 @@ def verify(
         discrepancies.add(
             msgspec.structs.replace(finding, problem=f"the plan could not send it: {finding.problem}")
             for finding in findings_of(plan)
-            if finding.lacking and finding.kind in (Kind.RECORDS, Kind.REFERENCES)
+            if finding.lacking and finding.kind in (ReasonKind.RECORDS, ReasonKind.REFERENCES)
         )
         text.detach()
     counts, lacking, as_planned = discrepancies.counts, result.lacking, not discrepancies.counts.total()

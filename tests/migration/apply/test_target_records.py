@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from pipelines.migration.apply.target_records import TargetRecords
-from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.target_reading import RecordListing
 from pipelines.service.client import LibraryClient
 from pipelines.store.encryption import PersonalKey
 from tests.service.manual_clock import ManualClock
@@ -31,11 +31,11 @@ class Library:
         return Answer({"error": {"code": "RecordNotFound"}}, status=404) if record is None else Answer(record)
 
     @contextmanager
-    def listing(self, _resource: str) -> Iterator[TargetListing]:
+    def listing(self, _resource: str) -> Iterator[RecordListing]:
         """The list as it is now."""
         self.lists += 1
         now = Listed([*self.records.values()])
-        yield cast(TargetListing, now)
+        yield cast(RecordListing, now)
 
 
 class Listed:

@@ -16,7 +16,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_unsettled
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
-from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.target_reading import RecordListing
 from pipelines.records.forms import form_of
 from pipelines.records.matching import comparable
 from pipelines.records.tables.publication_fields import WRITTEN
@@ -62,9 +62,9 @@ def settle(
             def script(_request: Received) -> Answer:
                 return Answer({"records": ends})
 
-            def listing(_resource: str) -> AbstractContextManager[TargetListing]:
+            def listing(_resource: str) -> AbstractContextManager[RecordListing]:
                 assert whole is not None, "a list in order is not read whole"
-                return nullcontext(cast(TargetListing, Listed(whole)))
+                return nullcontext(cast(RecordListing, Listed(whole)))
 
             client, plan = client_for(serve(script).url, clock=clock), plan_of(tmp_path / "plan", rows)
             UnclearWrites(plan, journal, client, TYPES, lambda *_: set(), listing, {}).settle(resource)

@@ -10,20 +10,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.numbers import fields_with_ids
 
-Listings = Callable[..., dict[str, TargetListing]]
+Listings = Callable[..., dict[str, RecordListing]]
 
 
 @pytest.fixture
 def listings(tmp_path: Path) -> Listings:
     """Listings with these ids."""
 
-    def write(**resources: Iterable[int]) -> dict[str, TargetListing]:
+    def write(**resources: Iterable[int]) -> dict[str, RecordListing]:
         for resource, ids in resources.items():
             pq.write_table(pa.table({"id": pa.array(ids, pa.int64())}), tmp_path / resource)
-        return {resource: TargetListing(tmp_path / resource) for resource in resources}
+        return {resource: RecordListing(tmp_path / resource) for resource in resources}
 
     return write
 

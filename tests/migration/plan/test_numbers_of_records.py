@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
-from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.build import without_questions
 from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapping import MappingFile
@@ -70,14 +70,14 @@ IDS = range(1, 41)
 RESOURCES = (PUBLICATIONS, "collections", "tasks", "authorities")
 
 
-def listing(folder: Path, name: str, records: Sequence[dict[str, Any]]) -> TargetListing:
+def listing(folder: Path, name: str, records: Sequence[dict[str, Any]]) -> RecordListing:
     """The raw table of some records."""
     columns = {
         "id": pa.array([record["id"] for record in records], pa.int64()),
         "payload": [json.dumps(record) for record in records],
     }
     pq.write_table(pa.table(columns), folder / name)
-    return TargetListing(folder / name)
+    return RecordListing(folder / name)
 
 
 @settings(max_examples=150, deadline=None)
