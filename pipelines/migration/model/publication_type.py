@@ -141,11 +141,9 @@ class PublicationType(ResourceType, frozen=True):
         )
         values, why = self._sent_and_left_out(record)
         unsent = form.unsent | {name: self._read(record, name) for name in why}
-        for path, value, reason in self._unsent_parts(record):
+        members = (part for part in self._unsent(record) if part[0].partition("/")[0] in objects)
+        for path, value, reason in (*self._unsent_links(record), *members):
             unsent[path], why[path] = value, reason
-        for path, value in self._unknown(record).items():
-            if path.partition("/")[0] in objects and path not in unsent:
-                unsent[path], why[path] = value, self.left_out.get(path, LeftOut.NOT_SHOWN)
         for name in form.unsent.keys() & self.left_out.keys():
             if form.why[name] != LeftOut.UNKNOWN_IDENTIFIER or self.left_out[name] not in _LACKING:
                 why[name] = self.left_out[name]

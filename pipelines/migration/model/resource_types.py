@@ -108,6 +108,23 @@ def _is_of(value: Any, types: tuple[str, ...]) -> bool:
     return not types or not {*types}.isdisjoint(_JSON_TYPES.get(type(value), ()))
 
 
+class _ReadKeys(NamedTuple):
+    """Where the fields of a resource are read in its records."""
+
+    read: set[str]
+    """The keys, or paths."""
+    objects: set[str]
+    """The objects that are taken apart."""
+    in_lists: tuple[str, ...]
+    """The beginnings of paths in lists of objects."""
+    in_records: tuple[str, ...]
+    """The beginnings of paths in objects that are records, or are read whole: of their members only those left out by name are named."""
+
+
+def _beginnings(holders: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{holder}/" for holder in holders)
+
+
 class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """How the records of one resource are moved. Publications, which have most of everything, are a `PublicationType`."""
 
@@ -283,11 +300,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         """What is compared and sent of a record; references are those of its own library."""
         values, why = self._sent_and_left_out(record)
         unsent = {name: self._read(record, name) for name in why}
-        for path, value, reason in self._unsent_parts(record):
+        for path, value, reason in (*self._unsent_links(record), *self._unsent(record)):
             unsent[path], why[path] = value, reason
-        for name, value in self._unknown(record).items():
-            reason = LeftOut.BY_ACTION if name in self.after_create else self.left_out.get(name, LeftOut.NOT_SHOWN)
-            unsent[name], why[name] = value, reason
         return Form(values, without_signed_addresses(unsent), why, self.empty_values(record))
 
     def files(self, _record: Mapping[str, Any]) -> str | None:
@@ -331,13 +345,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
                 values[name] = value
         return values, why
 
-    def _unsent_parts(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
-        """Yield path, value and reason of what links say that is not sent, and of those that stand among addresses, as in HAL."""
-        members = {path: why for path, why in self.left_out.items() if "/" in path}
-        values = members_apart(record, objects_of(members)) if members else {}
-        for path, why in members.items():
-            if not is_empty(value := values.get(path)) and value != [None]:
-                yield path, value, why
+    def _unsent_links(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
+        """Yield path, value and reason of each reference that stands among addresses, as in HAL."""
         for holder in LINKS:
             links = record.get(holder)
             for name, link in links.items() if isinstance(links, dict) else ():
@@ -385,30 +394,30 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         return self.fields.get(name, PLAIN).read(record, name)
 
     @cached_property
-    def _places(self) -> tuple[set[str], tuple[str, ...], set[str], tuple[str, ...]]:
-        """The keys of records that are read; the beginnings of those in lists; the objects that are taken apart; those that are records."""
+    def _read_keys(self) -> _ReadKeys:
         parts = [(path, part) for name, field in self.fields.items() for path, part in field.parts(name)]
         lists = {key for path, part in parts if part.entries for key in part.keys_of(path)}
         read = {key for path, part in parts if not part.entries for key in part.keys_sent(path)}
-        objects = (objects_of([*read, *self.left_out]) | lists) - read
-        records = (holder for holder in objects if f"{holder}/id" in read and f"{holder}/type" not in read)
-        return read, tuple(f"{path}/" for path in lists), objects, tuple(f"{holder}/" for holder in records)
+        objects = objects_of([*read, *self.left_out]) | lists
+        records = {holder for holder in objects - read if f"{holder}/id" in read and f"{holder}/type" not in read}
+        return _ReadKeys(read, objects, _beginnings(lists), _beginnings(records | (objects & read)))
 
-    def _unknown(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a record that are not sent, whatever they have; and the members of objects that are taken apart."""
-        read, in_lists, objects, of_records = self._places
+    def _unsent(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
+        """Yield path, value and reason of each field that is not sent, whatever it has, and of the members of objects taken apart."""
+        read, objects, in_lists, in_records = self._read_keys
         alone = {field.kind for name, field in self.fields.items() if field.kind and not self._read(record, name)}
-        return {
-            path: value
-            for path, value in members_apart(record, objects).items()
-            if not (is_managed(path.rpartition("/")[2]) or is_empty(value) or value == [None])
-            and not path.startswith(of_records)
-            and (
+        for path, value in members_apart(record, objects).items():
+            if is_empty(value) or value == [None]:
+                continue
+            is_member = "/" in path and path in self.left_out
+            is_unread = (
                 path not in read
                 or path in alone
                 or not (path.startswith(in_lists) or value_at(record, path, ...) is not ...)
             )
-        }
+            if is_member or (is_unread and not is_managed(path.rpartition("/")[2]) and not path.startswith(in_records)):
+                by_action = LeftOut.BY_ACTION if path in self.after_create else LeftOut.NOT_SHOWN
+                yield path, value, self.left_out.get(path, by_action)
 
     def redirected(self, values: dict[str, Any], merged: Mapping[tuple[str, RecordId], RecordId]) -> dict[str, Any]:
         """The values with references to the records that remain. `merged`: resource and id of a merged record → the one that remains."""
