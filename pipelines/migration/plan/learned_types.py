@@ -28,7 +28,7 @@ from pipelines.migration.plan.kinds_beside import is_word, objects_in, reference
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
 from pipelines.migration.plan.numbers import fields_with_ids, text_ids_in
-from pipelines.migration.plan.taken_apart import TakenApart, reference_stem
+from pipelines.migration.plan.taken_apart import TakenApart, is_of_own_kind, is_tree, reference_stem
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of, value_at
@@ -403,11 +403,13 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
         resource = (
             assumed.fields.get(name.removesuffix("/id"), PLAIN).leads_to
             or next(filter(None, map(resource_named, stems)), None)
-            or (assumed.resource if names_own_kind(stems[0]) else OPEN)
+            or (assumed.resource if is_of_own_kind(name) else OPEN)
         )
     elif not leads_to and not may_refer_to_records and (is_assumed_plain or not may_name_records(key, field)):
         return FieldMapping(any_order=True) if name in assumed.lists and _is_plain_list(field) else PLAIN
     elif not (leads_to or field.may_be_ids or field.has_ids):
+        return None
+    if is_tree(field.entries or field):
         return None
     above, _, last = key.rpartition("/")
     beside = {path.removeprefix(f"{above}/"): path for path in shown if above and path.startswith(f"{above}/")}

@@ -13,9 +13,12 @@ from msgspec.structs import replace
 from pipelines.migration.plan.kinds_beside import DATA, objects_in
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.paths import ATTRIBUTES, members_apart
-from pipelines.records.shapes.field_names import may_name_records, resource_named, stem_of
-from pipelines.records.shapes.observation import FieldShape, RecordShape
+from pipelines.records.shapes.field_names import may_name_records, names_own_kind, resource_named, stem_of
+from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
+
+RELATIONSHIPS = "relationships"
+"""The member of JSON:API that has the references of a record."""
 
 
 class TakenApart:
@@ -58,7 +61,7 @@ class TakenApart:
         is_typed = f"{path}/id" in self._typed or (name == DATA and {"id", "type"} <= members.keys())
         if path in self._links:
             self._objects[path] = {"id", *self._links[path]}
-        elif is_embedded(path, objects) and not is_typed:
+        elif is_tree(objects) or (is_embedded(path, objects) and not is_typed):
             return False
         else:
             others = members.keys() - ({"id", "links", "meta"} if DATA in members else {"id"})
@@ -70,7 +73,7 @@ class TakenApart:
                     for member in others
                 )
             )
-            is_content = name == ATTRIBUTES and "relationships" in beside  # as in JSON:API
+            is_content = name == ATTRIBUTES and RELATIONSHIPS in beside  # as in JSON:API
             self._objects[path] = others | ({"id"} if is_typed else set())
             if not (self._look_into(members, f"{path}/") or refers or is_content):
                 del self._objects[path]
@@ -140,7 +143,28 @@ def is_embedded(path: str, objects: FieldShape) -> bool:
 
 def reference_stem(path: str) -> str:
     """The words by which a reference is named: neither `id` nor `data` at the end of its path says what it is."""
+    return stem_of("/".join(_named_parts(path)))
+
+
+def is_of_own_kind(path: str) -> bool:
+    """Whether a reference leads to a record of the resource that has it, as `parent_id` of a task does.
+
+    What else has a parent or children, such as an entry of a list, need not be of that resource.
+    """
+    *above, last = _named_parts(path)
+    return names_own_kind(stem_of(last)) and {*above} <= {ATTRIBUTES, RELATIONSHIPS}
+
+
+def is_tree(objects: FieldShape) -> bool:
+    """Whether objects with ids have lists of such objects or of ids below them, which no mapping has at any depth."""
+    return "id" in objects.members and any(
+        names_own_kind(stem_of(name)) and Kind.LIST in member.kinds and (member.has_ids or member.may_be_ids)
+        for name, member in objects.members.items()
+    )
+
+
+def _named_parts(path: str) -> list[str]:
     *above, last = path.split("/")
     while above and (last in ("id", DATA)):
         last = above.pop()
-    return stem_of("/".join([*above, last]))
+    return [*above, last]

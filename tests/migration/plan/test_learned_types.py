@@ -97,6 +97,16 @@ def test_a_reference_in_an_object_is_known(
     assert body(found, {field: {"shelf": "B"}}) == ({field: {"shelf": "B"}} if "shelf" in value else {})
 
 
+def test_only_a_reference_of_the_record_itself_leads_to_its_own_kind_by_its_name() -> None:
+    """The children of an entry are not those of the collection that has the list; a tree of entries is left out as a whole."""
+    record = {"id": 1, "name": "N", "parent_id": 7, "held": {"parent_id": 7}, "of": [{"row": 7, "children": [8]}]}
+    found = learned("collections", record | {"nodes": [{"id": 7, "children": [{"id": 8, "children": []}]}]})
+    assert found.fields["parent_id"].leads_to == "collections"
+    assert found.fields["held/parent_id"].asks_where
+    assert found.fields["of"].entries["children"].asks_where
+    assert found.left_out == {"nodes": LeftOut.UNKNOWN_REFERENCE}
+
+
 def test_each_number_in_objects_leads_to_its_own_records() -> None:
     """Also at depth, in lists within objects of lists. With one of which nobody knows where it leads, its object waits for an answer."""
     holding = {"location_id": 7, "by": {"user_id": 3, "since": "2020"}, "donor_id": 4}
