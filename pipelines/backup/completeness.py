@@ -12,20 +12,25 @@ from pipelines.store.snapshots.captures import IdCounts
 from pipelines.store.snapshots.facts import ResourceFacts
 
 
-def prove_listing(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> ResourceFacts:
+def prove_listing(listing: ListingFacts, ids: IdCounts, *, walks: int = 1, confirmed: bool = False) -> ResourceFacts:
     """Returns the verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move.
 
-    Without X-Total the end of the listing decides, and a note says so. If it moved, and the walk down the list followed the movement, the
-    snapshot may have records that were deleted meanwhile: the ids may be so many more than X-Total.
+    Without X-Total two walks have to agree, unless one went down the list; a note says so. If it moved, and the walk down the list followed
+    the movement, the snapshot may have records that were deleted meanwhile: the ids may be so many more than X-Total.
 
     `walks`: the number of walks whose records these are, each once, where every page of all of them had the same X-Total. As many records
-    are then all of them, whatever their places were.
+    are then all of them, whatever their places were. `confirmed`: the walk before had the same ids.
     """
     united = walks > 1 and ids.distinct == listing.last_total
     problems, notes = [], []
     if listing.unsettled and not ids.duplicates and not united:
         problems.append(
             f"{_movement(listing)} The moved records could not be identified: run it again at a quieter hour."
+        )
+    if listing.may_lack_records and not (confirmed or ids.duplicates):
+        problems.append(
+            "The service sent no X-Total, and no two readings had the same records: some may have been deleted or added meanwhile. Run it "
+            "again at a quieter hour."
         )
     if ids.duplicates:
         twice = ids.rows - ids.without_id - ids.distinct
@@ -47,7 +52,12 @@ def prove_listing(listing: ListingFacts, ids: IdCounts, *, walks: int = 1) -> Re
             f"{counted(ids.text_ids, 'record')} {have}: there, the column id of the table is empty, and id_raw has the id."
         )
     if listing.last_total is None:
-        notes.append("The service sent no X-Total: only the end of the listing says how many records there are.")
+        shown = (
+            "two readings had the same records"
+            if confirmed
+            else "only the end of the listing says how many records there are"
+        )
+        notes.append(f"The service sent no X-Total: {shown}.")
     if listing.moved and not united:
         notes.insert(0, _read_again(listing, proved=not problems))
     return ResourceFacts(

@@ -186,6 +186,8 @@ class ListReader:
         self._log = WalkLog(log)
         self.path = path or capture.raw_path(resource)
         self._key, self._text_ids = capture.key_of(f"raw_{resource}"), resource not in WITH_NUMBERS_AS_IDS
+        self._ids_before: IdCounts | None = None
+        """Those of the walk before."""
 
     def read(
         self, endpoints: Sequence[str], pages_of: Callable[[Listing], Iterator[Page]]
@@ -259,7 +261,8 @@ class ListReader:
         ids = self._count_ids()
         if is_personal(resource):  # an id that is a text may be an address
             ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]
-        facts = prove_listing(listing.facts, ids)
+        is_confirmed = self._ids_before is not None and self._ids_before.digest == ids.digest
+        facts, self._ids_before = prove_listing(listing.facts, ids, confirmed=is_confirmed), ids
         if (
             ids.duplicates
         ):  # they are counted: what changed its place, or was changed, is in the snapshot as it came last

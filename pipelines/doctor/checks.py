@@ -501,7 +501,7 @@ def page_total(look: Look) -> CheckResult:
     """Every page gives the number of records of the whole list (X-Total), and always the same."""
     page, total = look.page, total_of(look.page)
     if total is None:
-        return note("no X-Total is sent: only the end of the list shows that a backup has all records")
+        return note("no X-Total is sent: a backup reads a list twice, unless Link names its last page")
     wrong = ""
     if look.second is not None and look.second.records is not None and total_of(look.second) != total:
         wrong = "is not the same on the next page"

@@ -66,6 +66,8 @@ def is_shown(number: int) -> bool:
         (Library(range(1, 501), 420, shown=is_shown), False, 24),
         (Library(range(1, 501), 499, shown=lambda number: number != 7), True, 12),
         (Library(range(1, 501), None, deleted=10), True, 14),
+        *((Library(range(1, 501), None, links, deleted=10), True, 34) for links in (NEXT, NO_LINKS)),
+        *((Library([2, 1, *range(3, 151)], None, links), True, 8) for links in (ALL_LINKS, NEXT, NO_LINKS)),
     ],
     ids=[
         *(
@@ -78,6 +80,8 @@ def is_shown(number: int) -> bool:
         *("a page too large", "too large", "absurd"),
         *("filtered after paging", "filtered, and one too many", "the first page is short"),
         "none, and a deletion while it is read",
+        *(f"none, {links}, and a deletion while it is read" for links in ("next alone", "no links")),
+        *(f"none, {links}, in no order" for links in ("all links", "next alone", "no links")),
     ],
 )
 def test_every_record_is_read_whatever_x_total_says(

@@ -38,6 +38,8 @@ class ListingFacts:
     pages: int = 0
     """Pages of the walk; a page that was read again counts again."""
     records: int = 0
+    filled_pages: int = 0
+    """Pages that had records."""
     first_total: int | None = None
     last_total: int | None = None
     totals_seen: int = 0
@@ -72,8 +74,14 @@ class ListingFacts:
         """Count one more page."""
         self.gaps |= {gap.place: gap for gap in gaps}
         self.pages += 1
+        self.filled_pages += bool(page.records)
         self.records += len(page.records)
         self.see(page.total)
+
+    @property
+    def may_lack_records(self) -> bool:
+        """Whether the list may have moved unseen: without X-Total, a deletion on a page that was read takes a record off the next one."""
+        return self.last_total is None and self.filled_pages > 1 and not self.followed
 
     def see(self, total: int | None) -> None:
         """Note the newest X-Total."""

@@ -164,6 +164,8 @@ class IdCounts(msgspec.Struct):
     """Up to ten ids that occur more than once."""
     text_ids: int = 0
     """Rows whose id is a text and not a whole number; 0 where such texts do not count as ids."""
+    digest: int = 0
+    """The same for the same ids, in any order."""
 
 
 TEXT_ID = """CASE WHEN id IS NULL AND json_valid(payload) AND json_type(payload, '$.id') = 'VARCHAR'
@@ -187,6 +189,7 @@ def count_ids(raw_path: Path, key: PersonalKey | None, *, text_ids: bool = False
                 counts.without_id - present,
                 [*counts.duplicates, *texts.duplicates][:10],
                 present,
+                counts.digest ^ texts.digest,
             )
     return counts
 
@@ -198,7 +201,8 @@ KEYS_PER_PASS = 400_000
 def _count(database: duckdb.DuckDBPyConnection, key: str) -> IdCounts:
     """Counts rows, distinct values and empty values of an SQL expression over the file."""
     keys = f"(SELECT {key} AS key FROM file)"  # noqa: S608  an expression of ours
-    [(rows, present)] = database.execute(f"SELECT count(*), count(key) FROM {keys}").fetchall()  # noqa: S608
+    sums = f"SELECT count(*), count(key), coalesce(bit_xor(hash(key)), 0) FROM {keys}"  # noqa: S608
+    [(rows, present, digest)] = database.execute(sums).fetchall()
     parts = 1 + present // KEYS_PER_PASS
     distinct, duplicates = 0, list[Any]()
     for part in range(parts):
@@ -208,7 +212,7 @@ def _count(database: duckdb.DuckDBPyConnection, key: str) -> IdCounts:
         if occurrences != different:
             repeated = f"SELECT key {of_part} GROUP BY key HAVING count(*) > 1 ORDER BY key LIMIT 10"
             duplicates += [row[0] for row in database.execute(repeated).fetchall()]
-    return IdCounts(rows, distinct, rows - present, sorted(duplicates)[:10])
+    return IdCounts(rows, distinct, rows - present, sorted(duplicates)[:10], digest=digest)
 
 
 _CAPTURE_FACTS_DECODER = msgspec.json.Decoder(CaptureFacts)
