@@ -32,6 +32,9 @@ OF_ITS_TIME = {
 SINCE_THE_LAST = {"added", "changed", "removed", "new", "solved"}
 """Metadata that only the second report has."""
 
+OF_THE_SECOND = {"snapshot", "report", "files"}
+"""Assets that are others for a second backup, which has fetched no new files and knows the first."""
+
 
 def pages(installation: DagsterInstallation) -> Pages:
     """What Dagster shows of the library `old`: metadata of the latest materializations, and the latest result of each check."""
@@ -42,79 +45,64 @@ def pages(installation: DagsterInstallation) -> Pages:
         if key.path[0] == "old" and event is not None and event.asset_materialization is not None:
             materialized[key.path[-1]] = plain(event.asset_materialization.metadata)
     checks = {}
-    for name in materialized or {"raw_publications": {}, "snapshot": {}}:
-        key = dg.AssetKey(["old", name])
-        for check in CHECKS.get(name, ("required_columns",)):
-            history = instance.event_log_storage.get_asset_check_execution_history(
-                dg.AssetCheckKey(key, check), limit=1
+    for check in build_definitions(installation.settings).resolve_asset_graph().asset_check_keys:
+        history = instance.event_log_storage.get_asset_check_execution_history(check, limit=1)
+        event = history[0].event if history else None
+        if check.asset_key.path[0] == "old" and event is not None and event.dagster_event is not None:
+            result = event.dagster_event.asset_check_evaluation_data
+            checks[check.asset_key.path[-1], check.name] = (
+                result.passed,
+                result.severity.value,
+                result.description or "",
             )
-            event = history[0].event if history else None
-            if event is not None and event.dagster_event is not None:
-                result = event.dagster_event.asset_check_evaluation_data
-                checks[name, check] = (result.passed, result.severity.value, result.description or "")
     return materialized, checks
 
 
-def status_of(installation: DagsterInstallation) -> int:
-    """The exit status of a backup by the command line."""
-    with installation.bookferry("backup", "old") as backup:
-        backup.communicate()
-    return backup.returncode
+def status_of(installation: DagsterInstallation, *command: str) -> int:
+    """The exit status of a command; by default of a backup."""
+    with installation.bookferry(*(command or ("backup", "old"))) as process:
+        process.communicate()
+    return process.returncode
 
 
-CHECKS = {
-    "raw_publications": ("count_equals_x_total", "ids_unique", "readable"),
-    "files": ("every_file_kept",),
-    "snapshot": ("complete", "nothing_new_announced", "recent_complete_backup"),
-    "report": ("made",),
-}
-
-
-@pytest.mark.long
-def test_a_backup_is_shown_as_that_of_a_run(installation: DagsterInstallation) -> None:
-    assert status_of(installation) == 0
-    told = pages(installation)
-    assert installation.instance.get_runs() == []
-    assert installation.run("old").success
-    ran = pages(installation)
-    assert told[0].keys() == ran[0].keys()
-    assert len(told[0]) > len(CHECKS)
-    for name, metadata in ran[0].items():
-        assert metadata.keys() - OF_ITS_TIME - SINCE_THE_LAST == told[0][name].keys() - OF_ITS_TIME, name
-        if name not in (
-            "snapshot",
-            "report",
-            "files",
-        ):  # the second backup has fetched no new files, and knows the first
-            same = metadata.keys() - {"dagster/uri", "bytes"}  # a file has the name of its snapshot
-            assert {key: metadata[key] for key in same} == {key: told[0][name][key] for key in same}, name
-    assert (
-        told[1].keys()
-        == ran[1].keys()
-        == {(name, check) for name in told[0] for check in CHECKS.get(name, ("required_columns",))}
-    )
-    told_again = {check: result[:2] for check, result in told[1].items() if check[1] != "nothing_new_announced"}
-    assert told_again.items() <= {check: result[:2] for check, result in ran[1].items()}.items()
-
-
-@pytest.mark.parametrize("trouble", [pytest.param("partial", marks=pytest.mark.long), "failed"])
-def test_a_backup_that_is_not_complete(
-    installation: DagsterInstallation, sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch, trouble: str
+@pytest.mark.parametrize(
+    ("trouble", "status"),
+    [
+        pytest.param("none", 0, marks=pytest.mark.long),
+        pytest.param("partial", 3, marks=pytest.mark.long),
+        ("failed", 4),
+    ],
+)
+def test_a_backup_is_shown_as_that_of_a_run(
+    installation: DagsterInstallation,
+    sandbox: SandboxProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    trouble: str,
+    status: int,
 ) -> None:
-    """The same checks are red, with the same reasons."""
+    """The same assets with the same metadata; of one that is not complete, the same checks are red, with the same reasons."""
     if trouble == "partial":
         sandbox.change("library", variations={"x_total_error": 2})
-    else:
+    if trouble == "failed":
         monkeypatch.setenv("TEST_PASSWORD", f"{PASSWORD}-mistyped")
-    assert status_of(installation) == (3 if trouble == "partial" else 4)
-    told = pages(installation)
-    assert installation.run("old").success is (trouble == "partial")
-    ran = pages(installation)
-    assert bool(told[0]) is (trouble == "partial")
-    assert told[0].keys() == ran[0].keys()
-    red = {check: result for check, result in ran[1].items() if not result[0] and check[1] not in OF_ITS_TIME}
-    assert red.keys() >= {("snapshot", "complete")}
-    assert red.items() <= told[1].items()
+    assert status_of(installation) == status
+    told, told_checks = pages(installation)
+    assert installation.instance.get_runs() == []
+    assert installation.run("old").success is (trouble != "failed")
+    ran, ran_checks = pages(installation)
+    assert told.keys() == ran.keys()
+    assert bool(told) is (trouble != "failed")
+    for name, metadata in ran.items():
+        assert metadata.keys() - OF_ITS_TIME - SINCE_THE_LAST == told[name].keys() - OF_ITS_TIME, name
+        same = metadata.keys() - {"dagster/uri", "bytes"} if name not in OF_THE_SECOND else set[str]()
+        assert {key: metadata[key] for key in same} == {key: told[name][key] for key in same}, name
+    assert trouble == "failed" or told_checks.keys() == ran_checks.keys()
+    lasting = {check: result for check, result in ran_checks.items() if check[1] not in OF_ITS_TIME}
+    red = {check: result for check, result in lasting.items() if not result[0]}
+    assert (("snapshot", "complete") in red) is (trouble != "none")
+    assert red.items() <= told_checks.items()
+    for check in lasting.keys() & told_checks.keys():
+        assert lasting[check][:2] == told_checks[check][:2], check
 
 
 def test_a_backup_is_good_although_dagster_cannot_be_told(installation: DagsterInstallation) -> None:
@@ -139,54 +127,28 @@ def is_outdated(installation: DagsterInstallation, name: str) -> bool:
 
 
 @pytest.mark.long
-def test_a_verification_is_older_than_the_next_backup(installation: DagsterInstallation) -> None:
-    """Whoever made it, and whoever verified."""
+def test_verifications_and_drills_are_shown(installation: DagsterInstallation) -> None:
+    """What a person names is not the library's last verification. That is older than the next backup, whoever made it."""
     job = build_definitions(installation.settings).resolve_job_def("verify_backups")
-    selection = [dg.AssetKey(["old", "verification"])]
     assert status_of(installation) == 0
-    assert job.execute_in_process(instance=installation.instance, asset_selection=selection).success
+    [snapshot] = installation.snapshots
+    assert status_of(installation, "snapshots", "verify", snapshot.name) == 0
+    assert "verification" not in pages(installation)[0]
+    assert status_of(installation, "snapshots", "verify", "old") == status_of(installation, "drill", "old") == 0
+    materialized, checks = pages(installation)
+    for name, check in (("verification", "intact"), ("drill", "restorable")):
+        assert (materialized[name]["snapshot"], checks[name, check][0]) == (snapshot.manifest.snapshot, True)
     assert not is_outdated(installation, "verification")
     assert status_of(installation) == 0
     assert is_outdated(installation, "verification")
+    selection = [dg.AssetKey(["old", "verification"])]
     assert job.execute_in_process(instance=installation.instance, asset_selection=selection).success
     assert not is_outdated(installation, "verification")
     assert installation.run("old").success
     assert is_outdated(installation, "verification")
     assert not is_outdated(installation, "snapshot")
-
-
-@pytest.mark.long
-def test_verifications_and_drills_are_shown(installation: DagsterInstallation) -> None:
-    """An older snapshot, which a person names, is not the library's last verification."""
-    assert status_of(installation) == 0
-    [snapshot] = installation.snapshots
-
-    def ended(*command: str) -> int:
-        with installation.bookferry(*command) as process:
-            process.communicate()
-        return process.returncode
-
-    def shown(name: str, check: str) -> tuple[str, bool]:
-        """The snapshot of the latest materialization, and the latest result of the check."""
-        key = dg.AssetKey(["old", name])
-        event = installation.instance.get_latest_materialization_event(key)
-        storage = installation.instance.event_log_storage
-        history = storage.get_asset_check_execution_history(dg.AssetCheckKey(key, check), limit=1)
-        assert event is not None
-        assert event.asset_materialization is not None
-        recorded = history[0].event
-        assert recorded is not None
-        assert recorded.dagster_event is not None
-        result = recorded.dagster_event.asset_check_evaluation_data
-        return plain(event.asset_materialization.metadata)["snapshot"], result.passed
-
-    assert ended("snapshots", "verify", snapshot.name) == 0
-    assert installation.instance.get_latest_materialization_event(dg.AssetKey(["old", "verification"])) is None
-    assert ended("snapshots", "verify", "old") == ended("drill", "old") == 0
-    assert shown("verification", "intact") == (snapshot.manifest.snapshot, True)
-    assert shown("drill", "restorable") == (snapshot.manifest.snapshot, True)
     unreadable = snapshot.path.with_name("snapshot=20200101T000000Z")
     unreadable.mkdir()
     (unreadable / "manifest.json").write_text("{")
-    assert ended("snapshots", "verify", "old") == 6
-    assert shown("verification", "intact")[1] is False, "although the newest snapshot is intact"
+    assert status_of(installation, "snapshots", "verify", "old") == 6
+    assert pages(installation)[1]["verification", "intact"][0] is False, "although the newest snapshot is intact"

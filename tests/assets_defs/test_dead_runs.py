@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -12,15 +13,12 @@ import msgspec
 import pytest
 from dagster._core.definitions.sensor_definition import SensorEvaluationContext
 from dagster._core.execution.plan.objects import StepFailureData
-from dagster._core.instance.ref import InstanceRef
-from dagster._core.launcher import CheckRunHealthResult, RunLauncher, WorkerStatus
+from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 from dagster._core.remote_origin import (
     GrpcServerCodeLocationOrigin,
     RemoteJobOrigin,
     RemoteRepositoryOrigin,
 )
-from dagster._core.storage.dagster_run import DagsterRun
-from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
 from assets_defs.dead_runs import dead_runs
 from assets_defs.definitions import build_definitions
@@ -40,42 +38,6 @@ CONFIGS = {PLAN: {"source": "old"}, LOAD: {"plan": "one", "approval": "0"}, PROO
 """Asset of a migration → what its run needs."""
 STARTED = dg.DagsterRunStatus.STARTED
 FAILURE = dg.DagsterRunStatus.FAILURE
-
-
-class Launcher(RunLauncher[Any], ConfigurableClass):
-    """A launcher like those of Kubernetes or ECS: it knows the workers that it started, by a tag of the run, and no others."""
-
-    asked: list[str] = []  # noqa: RUF012  of the instance under test
-
-    def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
-        super().__init__()
-        self._inst_data = inst_data
-
-    inst_data = property(lambda self: self._inst_data)
-    supports_check_run_worker_health = property(lambda _: True)
-
-    @classmethod
-    def config_type(cls) -> dict[str, Any]:
-        """None."""
-        return {}
-
-    @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Launcher:
-        """Without options."""
-        assert not config_value
-        return cls(inst_data)
-
-    def launch_run(self, context: Any) -> None:
-        """Not used."""
-
-    def terminate(self, run_id: str) -> bool:
-        """Not used."""
-        return bool(run_id)
-
-    def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
-        """What the tag of the run says."""
-        self.asked.append(run.run_id)
-        return CheckRunHealthResult(WorkerStatus[run.tags.get("test/worker", "NOT_FOUND")])
 
 
 class Watch:
@@ -214,8 +176,14 @@ class TestOnceMore:
         watch.instance.report_run_failed(watch.instance.get_run_by_id(killed))
         assert {request.run_key for request in watch.evaluate(times=2)} == {f"instead of {killed}"}
 
-    def test_not_what_ended_otherwise(self, watch: Watch) -> None:
-        """Its worker has said which step failed; it was requested once more already; cron starts what Dagster did not launch."""
+    def test_nothing_else(self, watch: Watch, installation: DagsterInstallation) -> None:
+        """Its worker has said which step failed; it was requested once more already; cron starts what Dagster did not launch.
+
+        A migration writes what a person began, and nothing else. What a person terminates is over, although its worker is lost before.
+        """
+        config = installation.settings.path
+        config.write_text(config.read_text().replace('api = "v2"', 'api = "v3"'))
+        installation.settings = load_settings(config)
         failed = self.lost(watch, watch.run(OURS, **{"bookferry/tenant": "old"}))
         step = dg.DagsterEvent(
             dg.DagsterEventType.STEP_FAILURE.value,
@@ -225,18 +193,15 @@ class TestOnceMore:
         )
         watch.instance.report_dagster_event(step, failed)
         watch.instance.report_run_failed(watch.instance.get_run_by_id(failed))
-        again = self.lost(watch, watch.run(OURS, **{INSTEAD_OF: "another"}))
-        command = self.lost(watch, watch.run(**{"bookferry/tenant": "old"}))
-        assert watch.evaluate(times=3) == []
-        assert (watch.status(again), watch.status(command)) == (FAILURE, FAILURE)
-
-    def test_not_what_is_no_backup(self, watch: Watch, installation: DagsterInstallation) -> None:
-        """A migration writes what a person began, and nothing else."""
-        config = installation.settings.path
-        config.write_text(config.read_text().replace('api = "v2"', 'api = "v3"'))
-        installation.settings = load_settings(config)
-        runs = [watch.run(OURS, job, asset) for asset, job in JOBS.items()]
-        runs.append(watch.run(OURS, "verify_backups", "verification"))
+        canceled = self.lost(watch, watch.run(OURS))
+        watch.evaluate()
+        watch.instance.report_run_canceling(watch.instance.get_run_by_id(canceled))
+        runs = [
+            watch.run(OURS, **{INSTEAD_OF: "another"}),
+            watch.run(**{"bookferry/tenant": "old"}),
+            *(watch.run(OURS, job, asset) for asset, job in JOBS.items()),
+            watch.run(OURS, "verify_backups", "verification"),
+        ]
         for run in runs:
             self.lost(watch, run)
         assert watch.evaluate(times=3) == []
@@ -248,43 +213,23 @@ class TestOnceMore:
         with installation.data.lease("old"):
             assert watch.evaluate(times=3) == []
 
-    def test_not_what_a_person_terminates(self, watch: Watch) -> None:
-        """Although its worker is lost before it can end."""
-        run = self.lost(watch, watch.run(OURS))
-        watch.evaluate()
-        watch.instance.report_run_canceling(watch.instance.get_run_by_id(run))
-        assert watch.evaluate(times=3) == []
-
-
-@pytest.mark.long
-def test_runs_of_others_are_left_alone(watch: Watch) -> None:
-    """Of another code location, of its command line, and of another Bookferry, all with a job of the same name; dead ones, too."""
-    gone = this_process("").pid, "another start"
-    of_a_location = watch.run("warehouse")
-    of_a_command = watch.run()
-    of_another_bookferry = watch.run(OURS, **{DATA: "/srv/elsewhere/library-data", "bookferry/tenant": "old"})
-    watch.instance.add_run_tags(
-        of_another_bookferry,
-        {PROCESS: msgspec.structs.replace(this_process(of_another_bookferry), pid=gone[0], started=gone[1]).text},
-    )
-    ours = watch.run(OURS)
-    watch.process(ours, started="another start")
-    watch.evaluate(times=3)
-    assert watch.status(ours) is FAILURE
-    assert {watch.status(run) for run in (of_a_location, of_a_command, of_another_bookferry)} == {STARTED}
-
 
 def test_only_its_own_process_counts(watch: Watch) -> None:
-    """A run whose process is on another machine, that names none, or that repeats a dead one is never ended by what is here."""
-    living = watch.run(OURS)
+    """Runs of another code location, of its command line, of another Bookferry have a job of the same name: dead ones are left alone.
+
+    So is a run of ours whose process is on another machine, that names none, or that repeats a dead one.
+    """
+    living, dead, elsewhere, unknown, repeating = (watch.run(OURS) for _ in range(5))
+    others = [watch.run("warehouse"), watch.run(), watch.run(OURS, **{"bookferry/tenant": "old"})]
     watch.process(living)
-    elsewhere = watch.run(OURS)
     watch.process(elsewhere, host="another machine", boot="another", pid=ended_process())
-    unknown = watch.run(OURS)
-    repeating = watch.run(OURS)
     watch.process(repeating, pid=ended_process(), run=living)  # the tag of the run that it repeats
+    for run in (dead, others[-1]):
+        watch.process(run, started="another start")
+    watch.instance.add_run_tags(others[-1], {DATA: "/srv/elsewhere/library-data"})
     watch.evaluate(times=3)
-    assert {watch.status(run) for run in (living, elsewhere, unknown, repeating)} == {STARTED}
+    assert watch.status(dead) is FAILURE
+    assert {watch.status(run) for run in (living, elsewhere, unknown, repeating, *others)} == {STARTED}
 
 
 def test_in_another_container_of_this_machine_the_lease_decides(
@@ -332,27 +277,27 @@ def test_of_a_run_elsewhere_the_shared_lease_decides(
     assert watch.status(run) is FAILURE
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("worker", "status"), [("RUNNING", STARTED), ("UNKNOWN", STARTED), ("NOT_FOUND", FAILURE), ("FAILED", FAILURE)]
 )
 def test_the_launcher_is_asked_about_a_worker_elsewhere(
     watch: Watch, monkeypatch: pytest.MonkeyPatch, worker: str, status: dg.DagsterRunStatus
 ) -> None:
-    """It is not asked about a run of `dagster job execute`, which it never started."""
-    monkeypatch.setattr(Launcher, "asked", [])
-    home = watch.installation.folder / "dagster-home"
-    with (home / "dagster.yaml").open("a") as file:
-        file.write(f"run_launcher: {{module: {__name__}, class: Launcher}}\n")
-    with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home))) as watch.instance:
-        launched = watch.run(OURS, **{"test/worker": worker})
-        watch.process(launched, host="another machine", boot="another")
-        command = watch.run(**{"bookferry/tenant": "old"})
-        watch.process(command, host="another machine", boot="another")
-        watch.evaluate(times=2)
-        assert watch.status(launched) is status
-        assert watch.status(command) is STARTED
-        assert set(Launcher.asked) == {launched}
+    """As of Kubernetes or ECS. It is not asked about a run of `dagster job execute`, which it never started."""
+    asked = set[str]()
+
+    def health(run: dg.DagsterRun) -> CheckRunHealthResult:
+        asked.add(run.run_id)
+        return CheckRunHealthResult(WorkerStatus[worker])
+
+    launcher = SimpleNamespace(supports_check_run_worker_health=True, check_run_worker_health=health)
+    monkeypatch.setattr(dg.DagsterInstance, "run_launcher", launcher)
+    launched, command = watch.run(OURS), watch.run(**{"bookferry/tenant": "old"})
+    for run in (launched, command):
+        watch.process(run, host="another machine", boot="another")
+    watch.evaluate(times=2)
+    assert (watch.status(launched), watch.status(command)) == (status, STARTED)
+    assert asked == {launched}
 
 
 def test_processes() -> None:

@@ -90,102 +90,57 @@ def runs(shared_sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactor
     sandbox.reset()
 
 
-class TestCompleteBackup:
-    """Every table is materialized, checked and previewed; the snapshot is complete."""
-
-    @pytest.mark.long
-    def test_snapshots_of_both_libraries(self, runs: BackupRuns) -> None:
-        """One run may back several libraries up; each has its own snapshot, signed in to in its own way."""
-        assert runs.good.success
-        found = [(one.manifest.tenant, one.counts["publications"], one.manifest.complete) for one in runs.after["good"]]
-        assert sorted(found) == [("old", 120, True), ("second", 60, True)]
-
-    def test_every_asset_is_materialized_once(self, runs: BackupRuns) -> None:
-        """Asset = table = file: one name for one thing."""
-        events = runs.good.get_asset_materialization_events()
-        expected = [f"{tenant}/{name}" for tenant in ("old", "second") for name in (*ASSETS, "report")]
-        assert sorted(event.asset_key.to_user_string() for event in events if event.asset_key) == sorted(expected)
-
-    @pytest.mark.parametrize("asset", ASSETS)
-    def test_metadata_of_every_materialization(self, runs: BackupRuns, asset: str) -> None:
-        """Wanted: rows, bytes, requests, preview table, column schema (which is on the asset itself)."""
-        metadata = runs.metadata(runs.good, asset)
-        [snapshot] = [one for one in runs.after["good"] if one.manifest.tenant == "old"]
-        tables = snapshot.manifest.tables
-        if asset == "snapshot":
-            assert metadata["dagster/row_count"] == 120
-            assert metadata["bytes"] == sum(table.bytes for table in tables.values())
-            assert (metadata["problems"], metadata["complete"]) == ("none", True)
-            assert "announces for the first time as deprecated: import_state" in metadata["notes"]
-            assert metadata.get("days_left") == snapshot.manifest.days_left
-            assert {row["file"] for row in metadata["preview"]} == {table.path for table in tables.values()}
-        elif asset == "files":
-            files = snapshot.manifest.files
-            assert (metadata["dagster/row_count"], metadata["bytes"], metadata["new"]) == (
-                files.kept,
-                files.bytes,
-                files.new,
-            )
-            assert (metadata["failed"], metadata["requests"], metadata["failures"]) == (0, 0, [])
-            return
-        else:
-            assert metadata["dagster/row_count"] == tables[asset].rows
-            assert metadata["bytes"] == tables[asset].bytes
-            assert 0 < len(metadata["preview"]) <= PREVIEW_ROWS
-        assert metadata["requests"] == (3 if asset in ("raw_publications", "snapshot") else 0)
-        assert metadata["dagster/uri"].startswith("file:///")
-
-    def test_every_check_about_the_data_is_green(self, runs: BackupRuns) -> None:
-        """Count equals X-Total, ids unique, required columns filled, and the verdict on the whole. What is announced first is a warning."""
-        assert runs.checks(runs.good) == {check: check != ("snapshot", "nothing_new_announced") for check in CHECKS}
-        [check] = [
-            one
-            for one in runs.good.get_asset_check_evaluations()
-            if one.check_name == "nothing_new_announced" and one.asset_key.path[0] == "old"
-        ]
-        assert check.severity is dg.AssetCheckSeverity.WARN
-        assert "import_state" in str(check.metadata["new"])
-
-    def test_the_instance_remembers_them(self, runs: BackupRuns) -> None:
-        """The web interface shows what the instance keeps."""
-        key = dg.AssetKey(["old", "snapshot"])
-        latest = runs.installation.instance.get_latest_materialization_event(key)
-        assert latest is not None
-        assert latest.run_id == runs.partial.run_id
-        run = runs.installation.instance.get_run_by_id(runs.good.run_id)
-        assert run is not None
-        assert (run.status, run.run_config) == (dg.DagsterRunStatus.SUCCESS, {})
+@pytest.mark.long
+def test_a_complete_backup_shows_every_asset_and_check(runs: BackupRuns) -> None:
+    """One run may back several libraries up, each signed in to in its own way; an asset is a table is a file. Checks of data are green."""
+    assert runs.good.success
+    found = [(one.manifest.tenant, one.counts["publications"], one.manifest.complete) for one in runs.after["good"]]
+    assert sorted(found) == [("old", 120, True), ("second", 60, True)]
+    events = runs.good.get_asset_materialization_events()
+    expected = [f"{tenant}/{name}" for tenant in ("old", "second") for name in (*ASSETS, "report")]
+    assert sorted(event.asset_key.to_user_string() for event in events if event.asset_key) == sorted(expected)
+    assert runs.checks(runs.good) == {check: check != ("snapshot", "nothing_new_announced") for check in CHECKS}
+    [announced, _second] = [
+        one for one in runs.good.get_asset_check_evaluations() if one.check_name == "nothing_new_announced"
+    ]
+    assert announced.severity is dg.AssetCheckSeverity.WARN
+    assert "import_state" in str(announced.metadata["new"])
 
 
-class TestPartialBackup:
-    """X-Total disagrees: red checks, a snapshot published as partial, and the good one stays current (I4)."""
+def test_metadata_of_every_materialization(runs: BackupRuns) -> None:
+    """Wanted: rows, bytes, requests, preview table, column schema (which is on the asset itself)."""
+    [manifest] = [one.manifest for one in runs.after["good"] if one.manifest.tenant == "old"]
+    shown = {asset: runs.metadata(runs.good, asset) for asset in ASSETS}
+    whole, files = shown["snapshot"], shown["files"]
+    for name, table in manifest.tables.items():
+        assert (shown[name]["dagster/row_count"], shown[name]["bytes"]) == (table.rows, table.bytes)
+        assert 0 < len(shown[name]["preview"]) <= PREVIEW_ROWS
+    assert (whole["dagster/row_count"], whole["bytes"]) == (120, sum(table.bytes for table in manifest.tables.values()))
+    assert (whole["problems"], whole["complete"], whole.get("days_left")) == ("none", True, manifest.days_left)
+    assert "announces for the first time as deprecated: import_state" in whole["notes"]
+    assert {row["file"] for row in whole["preview"]} == {table.path for table in manifest.tables.values()}
+    kept = manifest.files
+    assert (files["dagster/row_count"], files["bytes"], files["new"]) == (kept.kept, kept.bytes, kept.new)
+    assert (files["failed"], files["failures"]) == (0, [])
+    of_listing = {"raw_publications", "snapshot"}
+    assert {asset: one["requests"] for asset, one in shown.items()} == {
+        asset: 3 if asset in of_listing else 0 for asset in ASSETS
+    }
+    assert all(one["dagster/uri"].startswith("file:///") for asset, one in shown.items() if asset != "files")
 
-    def test_published_as_partial(self, runs: BackupRuns) -> None:
-        """The run succeeds: what could be read is stored, and called partial."""
-        assert runs.partial.success
-        newest = runs.after["partial"][-1]
-        assert (newest.manifest.complete, newest.counts) == (False, {"publications": 120})
-        assert runs.installation.data.find_snapshot("old").name == runs.after["good"][0].name
 
-    def test_red_checks(self, runs: BackupRuns) -> None:
-        """The checks whose rule is broken are red, the others green."""
-        red = {("raw_publications", "count_equals_x_total"), ("snapshot", "complete")}
-        assert runs.checks(runs.partial) == {check: check not in red for check in CHECKS}
-
-    def test_the_reason_is_shown(self, runs: BackupRuns) -> None:
-        """On the materialization and on the check."""
-        reason = "The service announced 122 records (X-Total) and sent 120 different ones."
-        assert reason in runs.metadata(runs.partial, "snapshot")["problems"]
-        [check] = [
-            one for one in runs.partial.get_asset_check_evaluations() if one.check_name == "count_equals_x_total"
-        ]
-        assert plain(check.metadata) == {"x_total": 122, "distinct_ids": 120, "problems": reason, "notes": "none"}
-
-    def test_analysts_see_the_good_one(self, runs: BackupRuns) -> None:
-        """The views show the newest complete snapshot of each library."""
-        with open_catalogue(runs.installation.data) as database:
-            rows = database.execute("SELECT DISTINCT tenant || '/' || snapshot FROM publications").fetchall()
-        assert {name for (name,) in rows} == {one.name for one in runs.after["good"]}
+def test_a_partial_backup_is_published_as_such_and_the_good_one_stays_current(runs: BackupRuns) -> None:
+    """I4: X-Total disagrees. The run succeeds: what could be read is stored; the checks whose rule is broken are red, with the reason."""
+    assert runs.partial.success
+    newest = runs.after["partial"][-1]
+    assert (newest.manifest.complete, newest.counts) == (False, {"publications": 120})
+    assert runs.installation.data.find_snapshot("old").name == runs.after["good"][0].name
+    broken = {("raw_publications", "count_equals_x_total"), ("snapshot", "complete")}
+    assert runs.checks(runs.partial) == {check: check not in broken for check in CHECKS}
+    reason = "The service announced 122 records (X-Total) and sent 120 different ones."
+    assert reason in runs.metadata(runs.partial, "snapshot")["problems"]
+    [check] = [one for one in runs.partial.get_asset_check_evaluations() if one.check_name == "count_equals_x_total"]
+    assert plain(check.metadata) == {"x_total": 122, "distinct_ids": 120, "problems": reason, "notes": "none"}
 
 
 class TestFailedBackup:
@@ -203,6 +158,11 @@ class TestFailedBackup:
             for check in result.get_asset_check_evaluations():
                 if (check.asset_key.path[-1], check.check_name) in red(result):
                     assert reason in check.description
+        foreign, signed_out = (str(one.get_step_failure_events()[0].step_failure_data.error) for one in runs.failed)
+        assert "ForeignOriginError: The service named https://elsewhere.example" in foreign
+        assert "SignInError: GET " in signed_out
+        assert "Check user name and password" in signed_out
+        assert [one.name for one in runs.after["failed"]] == [one.name for one in runs.after["partial"]]
 
     def test_all_materialized_at_once(self, runs: BackupRuns) -> None:
         """What was planned beside the snapshot, also in later steps, has not failed: it is not known."""
@@ -220,19 +180,6 @@ class TestFailedBackup:
                 False,
             ), check
 
-    def test_the_last_good_snapshot_stays(self, runs: BackupRuns) -> None:
-        """No snapshot came, none went."""
-        assert [one.name for one in runs.after["failed"]] == [one.name for one in runs.after["partial"]]
-
-    def test_the_message_is_ours(self, runs: BackupRuns) -> None:
-        """The failure that Dagster shows holds the sentence that says what to do."""
-        messages = [
-            str(event.step_failure_data.error) for result in runs.failed for event in result.get_step_failure_events()
-        ]
-        assert "ForeignOriginError: The service named https://elsewhere.example" in messages[0]
-        assert "SignInError: GET " in messages[1]
-        assert "Check user name and password" in messages[1]
-
 
 class TestSecrets:
     """No password, header, cookie or signed address anywhere but in raw payloads (I10)."""
@@ -244,14 +191,11 @@ class TestSecrets:
         assert any("event_logs" in text for text in contents.values()), "Dagster's databases are among them"
         for name, text in contents.items():
             assert [secret for secret in secrets if secret in text] == [], name
-
-    def test_raw_payloads_are_as_the_service_sent_them(self, runs: BackupRuns) -> None:
-        """The one exception: signed addresses are in the raw records, which are kept byte for byte (I6)."""
         with open_catalogue(runs.installation.data) as database:
             [(signed,)] = database.execute(
                 "SELECT count(*) FROM raw_publications WHERE payload LIKE '%ignature=%'"
             ).fetchall()
-        assert signed > 0
+        assert signed > 0, "the one exception: raw records are kept byte for byte (I6)"
 
     def test_previews_show_short_lines_without_secrets(self) -> None:
         """Whatever a library holds: a preview is neither long, nor several lines, nor an address that lets anybody in."""

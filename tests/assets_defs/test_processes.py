@@ -132,13 +132,10 @@ def test_repeated_from_failure(installation: DagsterInstallation, sandbox: Sandb
 class TestTools:
     """`workspace.yaml`, `pyproject.toml` and `-m assets_defs.definitions` all lead to the same definitions."""
 
-    def test_dg(self, installation: DagsterInstallation) -> None:
-        """`dg check defs`, which reads pyproject.toml."""
+    def test_with_a_configuration(self, installation: DagsterInstallation) -> None:
+        """`dg check defs`, which reads pyproject.toml; `-w workspace.yaml`, as `dagster dev` and the daemon read it."""
         output = output_of(installation.process(str(Path(sys.executable).with_name("dg")), "check", "defs"))
         assert "All definitions loaded successfully" in output
-
-    def test_workspace(self, installation: DagsterInstallation) -> None:
-        """`-w workspace.yaml`, as `dagster dev` and the daemon read it."""
         output = output_of(installation.dagster("definitions", "validate", "-w", "workspace.yaml"))
         assert "Validation successful for code location bookferry" in output
 

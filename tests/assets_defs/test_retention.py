@@ -10,44 +10,13 @@ import pytest
 
 from assets_defs.definitions import build_definitions
 from pipelines.errors import ConfigurationError
-from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import DataFolder
+from tests.assets_defs.test_definitions import settings_for
 from tests.store.snapshot_factory import STARTED_AT, make_snapshot
-
-CONFIG = """
-data = "library-data"
-{retention}
-[tenants.old]
-base_url = "https://library.example.org"
-api = "v2"
-username_env = "TEST_USER"
-password_env = "TEST_PASSWORD"
-"""
 
 
 def definitions(folder: Path, retention: str) -> dg.Definitions:
-    (folder / "bookferry.toml").write_text(CONFIG.format(retention=retention))
-    return build_definitions(load_settings(folder / "bookferry.toml"))
-
-
-def run_job(folder: Path, retention: str = "[retention]\nkeep_daily = 1") -> dg.ExecuteInProcessResult:
-    with dg.DagsterInstance.ephemeral() as instance:
-        job = definitions(folder, retention).resolve_job_def("prune_backups")
-        return job.execute_in_process(instance=instance, raise_on_error=False)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> DataFolder:
-    """Two backups of two libraries."""
-    data = DataFolder(tmp_path / "library-data")
-    for tenant in ("old", "second"):
-        for days in (0, 1):
-            make_snapshot(data, tenant=tenant, now=STARTED_AT + timedelta(days=days))
-    return data
-
-
-def names(data: DataFolder) -> list[str]:
-    return [one.name for one in data.snapshots()]
+    return build_definitions(settings_for(folder, "old", more=retention))
 
 
 def test_nothing_is_removed_without_a_policy(tmp_path: Path) -> None:
@@ -58,20 +27,19 @@ def test_nothing_is_removed_without_a_policy(tmp_path: Path) -> None:
         definitions(tmp_path, "[retention]\nkeep_daily = 0")
 
 
-def test_a_library_with_a_backup_in_progress_is_skipped(tmp_path: Path, data: DataFolder) -> None:
+def test_a_library_with_a_backup_in_progress_is_skipped(tmp_path: Path) -> None:
     """Its library waits for the next time, which the log says; the others do not wait for it."""
-    with data.lease("old"):
-        result = run_job(tmp_path)
-    assert result.success
-    assert names(data) == ["old/20261120T020000Z", "old/20261121T020000Z", "second/20261121T020000Z"]
+    data = DataFolder(tmp_path / "library-data")
+    for tenant in ("old", "second"):
+        for days in (0, 1):
+            make_snapshot(data, tenant=tenant, now=STARTED_AT + timedelta(days=days))
+    job = definitions(tmp_path, "[retention]\nkeep_daily = 1").resolve_job_def("prune_backups")
+    with data.lease("old"), dg.DagsterInstance.ephemeral() as instance:
+        result = job.execute_in_process(instance=instance)
+    assert [snapshot.name for snapshot in data.snapshots()] == [
+        "old/20261120T020000Z",
+        "old/20261121T020000Z",
+        "second/20261121T020000Z",
+    ]
     notes = next(one for one in result.all_events if one.is_successful_output).step_output_data.metadata["notes"].value
     assert notes[0].startswith("The snapshots of old were left as they are until the next time: other runs")
-
-
-def test_its_own_schedule(tmp_path: Path) -> None:
-    schedule = definitions(tmp_path, "[retention]\nkeep_last = 1").resolve_schedule_def("prune_backups_schedule")
-    assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 15 * * SUN", "UTC")
-    schedule = definitions(tmp_path, 'nightly_at = "16:10"\n[retention]\nkeep_last = 1').resolve_schedule_def(
-        "prune_backups_schedule"
-    )
-    assert schedule.cron_schedule == "10 5 * * SUN"

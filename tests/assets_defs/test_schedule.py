@@ -1,4 +1,4 @@
-"""The nightly schedule: one run for each tenant and night, in the configured zone, never for a past night."""
+"""The schedules: one backup for each tenant and night, in the configured zone, never for a past night; and what follows it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from zoneinfo import ZoneInfo
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.freshness import CronFreshnessPolicy
 from dagster._utils.schedules import schedule_execution_time_iterator
 
+from assets_defs.definitions import build_definitions
 from assets_defs.schedules import nightly_backup_schedule
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
+from tests.assets_defs import test_definitions
 
 VIENNA = ZoneInfo("Europe/Vienna")
 
@@ -39,17 +42,33 @@ def test_one_run_a_tenant() -> None:
     ]
     assert [request.tags["bookferry/tenant"] for request in requests] == ["old", "new"]
     assert not any(request.run_config for request in requests)
+    assert evaluate(settings_for(), tick, tick) == []
 
 
-def test_at_the_configured_time_in_the_configured_zone() -> None:
-    """Time and zone come from the settings."""
-    schedule = nightly_backup_schedule(settings_for("old", at="23:05", zone="America/St_Johns"))
-    assert (schedule.cron_schedule, schedule.execution_timezone) == ("5 23 * * *", "America/St_Johns")
-    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
-    assert (
-        evaluate(settings_for(), datetime(2026, 11, 20, 2, tzinfo=VIENNA), datetime(2026, 11, 20, 2, tzinfo=VIENNA))
-        == []
-    )
+@pytest.mark.parametrize(
+    ("at", "crons", "deadlines"),
+    [
+        ("02:00", ("0 2 * * *", "0 12 * * SUN", "0 15 * * SUN"), ("0 14 * * *", "0 0 * * MON")),
+        ("23:30", ("30 23 * * *", "30 9 * * SUN", "30 12 * * SUN"), ("30 11 * * *", "30 21 * * SUN")),
+    ],
+)
+def test_every_schedule_and_deadline_follows_the_time_of_the_night(
+    tmp_path: Path, at: str, crons: tuple[str, ...], deadlines: tuple[str, ...]
+) -> None:
+    """In the configured zone. A deadline is half a day after its run begins: a million records take 5.6 hours."""
+    more = f'timezone = "America/St_Johns"\nnightly_at = "{at}"\n[retention]\nkeep_last = 1'
+    definitions = build_definitions(test_definitions.settings_for(tmp_path, "old", more=more))
+    for job, times in zip(("nightly_backup", "verify_backups", "prune_backups"), crons, strict=True):
+        schedule = definitions.resolve_schedule_def(f"{job}_schedule")
+        found = schedule.job_name, schedule.cron_schedule, schedule.execution_timezone
+        assert found == (job, times, "America/St_Johns")
+        assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+    policies = {spec.key.path[-1]: spec.freshness_policy for spec in definitions.resolve_all_asset_specs()}
+    for name, deadline in zip(("snapshot", "verification"), deadlines, strict=True):
+        policy = policies[name]
+        assert isinstance(policy, CronFreshnessPolicy)
+        assert (policy.deadline_cron, policy.timezone) == (deadline, "America/St_Johns")
+        assert policy.lower_bound_delta == timedelta(hours=12)
 
 
 @pytest.mark.parametrize(
