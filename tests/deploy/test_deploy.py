@@ -43,12 +43,6 @@ def instructions(keyword: str) -> list[str]:
     return re.findall(rf"^{keyword} (.+)$", DOCKERFILE.replace("\\\n", " "), re.MULTILINE)
 
 
-def command() -> list[str]:
-    """What the image runs."""
-    found: list[str] = json.loads(instructions("CMD")[-1])
-    return found
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", INSTANCES)
 def test_dagster_accepts_the_instance(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, history: str) -> None:
@@ -111,32 +105,20 @@ class TestKubernetes:
         spec = job.to_dict()["spec"]["template"]["spec"]
         return spec, spec["containers"][0]
 
-    def test_a_run_has_the_memory_and_the_files_of_the_values(self) -> None:
-        """Not those of the code location, which needs less."""
-        config = self.values["runLauncher"]["config"]["k8sRunLauncher"]["runK8sConfig"]
+    def test_a_run_has_what_it_needs_and_is_restricted(self) -> None:
+        """Memory and files not of the code location, which needs less; by Kubernetes' Pod Security Standard "restricted"."""
         pod, container = self.run_pod()
-        assert container["resources"]["limits"] == config["containerConfig"]["resources"]["limits"] == {"memory": "2Gi"}
+        assert container["resources"]["limits"] == {"memory": "2Gi"}
         assert pod["termination_grace_period_seconds"] == 180
         mounts = {mount["name"]: mount["mount_path"] for mount in container["volume_mounts"]}
         assert mounts.items() >= {"configuration": "/etc/bookferry", "work": "/var/lib/bookferry"}.items()
-        assert {volume["name"] for volume in pod["volumes"]} >= {"configuration", "work", "home"}
-        assert {"bookferry"} <= {(source["secret_ref"] or {}).get("name") for source in container["env_from"]}
-
-    def test_a_run_is_restricted(self) -> None:
-        """By Kubernetes' Pod Security Standard of that name."""
-        pod, container = self.run_pod()
-        assert pod["security_context"]["run_as_non_root"] is True
-        assert pod["security_context"]["seccomp_profile"]["type"] == "RuntimeDefault"
-        assert pod["security_context"]["fs_group"] == pod["security_context"]["run_as_user"] == 10001
-        assert container["security_context"]["allow_privilege_escalation"] is False
-        assert container["security_context"]["capabilities"]["drop"] == ["ALL"]
-        assert {
-            kind for volume in pod["volumes"] for kind, content in volume.items() if content and kind != "name"
-        } <= {
-            "config_map",
-            "empty_dir",
-            "secret",
-        }
+        assert "bookferry" in str(container["env_from"])
+        security, restricted = pod["security_context"], container["security_context"]
+        assert (security["run_as_non_root"], security["seccomp_profile"]["type"]) == (True, "RuntimeDefault")
+        assert security["fs_group"] == security["run_as_user"] == 10001
+        assert (restricted["allow_privilege_escalation"], restricted["capabilities"]["drop"]) == (False, ["ALL"])
+        kinds = {kind for volume in pod["volumes"] for kind, content in volume.items() if content and kind != "name"}
+        assert kinds <= {"config_map", "empty_dir", "secret"}
 
 
 class TestLoopback:
@@ -144,15 +126,11 @@ class TestLoopback:
 
     SCRIPT = DEPLOY / "compose" / "loopback.py"
 
-    def run(self, forward: str, *program: str) -> subprocess.Popen[str]:
-        """Run a command beside a forwarded port."""
-        words = [sys.executable, str(self.SCRIPT), forward, "--", *program]
-        return subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
-
     def test_each_client_is_connected_anew(self) -> None:
-        """The other container may have restarted, or be away for a moment."""
+        """The other container may have restarted, or be away for a moment. A container is stopped by SIGTERM to its first process."""
         client = (
-            "import socket, sys\n"
+            "import signal, socket, sys\n"
+            "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
             "for line in sys.stdin:\n"
             "    try:\n"
             "        with socket.create_connection(('127.0.0.1', int(line)), 20) as there:\n"
@@ -160,11 +138,11 @@ class TestLoopback:
             "            print(there.makefile().read() or 'nobody', flush=True)\n"
             "    except OSError:\n"
             "        print('nobody', flush=True)\n"
-            "sys.exit(7)\n"
         )
         with socket.create_server(("127.0.0.2", 0)) as service:
             port = service.getsockname()[1]
-            with self.run(f"{port}=127.0.0.2:{port}", sys.executable, "-c", client) as process:
+            words = [sys.executable, str(self.SCRIPT), f"{port}=127.0.0.2:{port}", "--", sys.executable, "-c", client]
+            with subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as process:
                 assert process.stdin is not None
                 assert process.stdout is not None
                 for number in range(3):
@@ -179,18 +157,9 @@ class TestLoopback:
                         assert connection.makefile().read() == "question"
                         connection.sendall(b"answer")
                     assert process.stdout.readline() == "answer\n"
-                process.stdin.close()
+                process.terminate()
                 assert process.wait(60) == 7, "the status is that of the command"
             service.close()
-
-    def test_it_ends_with_its_command(self) -> None:
-        """A container is stopped by SIGTERM to its first process."""
-        program = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(3)); print('ready', flush=True); signal.pause()"
-        with self.run("0=127.0.0.2:1", sys.executable, "-c", program) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            process.terminate()
-            assert process.wait(60) == 3
 
 
 @pytest.mark.long
@@ -258,37 +227,36 @@ def test_the_steps_of_the_image_make_a_code_location_that_is_well(tmp_path: Path
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     work.mkdir()
-    (home / "bookferry.toml").write_text(
-        'data = "data"\n\n[tenants.demo]\nbase_url = "https://library.example.org"\napi = "v3"\n'
-    )
+    config = home / "bookferry.toml"
+    config.write_text('data = "data"\n\n[tenants.demo]\nbase_url = "https://library.example.org"\napi = "v3"\n')
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    environment = {
-        "PATH": f"{opt / 'bookferry' / 'bin'}:/usr/bin:/bin",
-        "HOME": str(home),
-        "PYTHONSAFEPATH": "1",
-        "BOOKFERRY_CONFIG": str(home / "bookferry.toml"),
-        "DAGSTER_HOME": str(home),
+    options: dict[str, Any] = {
+        "cwd": work,
+        "env": {
+            "PATH": f"{opt / 'bookferry' / 'bin'}:/usr/bin:/bin",
+            "HOME": str(home),
+            "PYTHONSAFEPATH": "1",
+            "BOOKFERRY_CONFIG": str(config),
+            "DAGSTER_HOME": str(home),
+        },
     }
-    run = ["env", "python", "-m"]  # the program of a package that is lent belongs to the other environment
-    serves = [port if part == "4000" else "127.0.0.1" if part == "0.0.0.0" else part for part in command()]
-    check = [
-        port if part == "4000" else part for part in json.loads(instructions("HEALTHCHECK")[0].partition("CMD ")[2])
-    ]
+
+    def here(command: str) -> list[str]:
+        """A command of the image on this machine; the program of a package that is lent belongs to the other environment."""
+        return ["env", "python", "-m", *json.loads(command.replace("4000", port).replace("0.0.0.0", "127.0.0.1"))]
+
+    check = here(instructions("HEALTHCHECK")[0].partition("CMD ")[2])
     with (tmp_path / "log").open("w") as log:
-        server = subprocess.Popen([*run, *serves], cwd=work, env=environment, stdout=log, stderr=log)
+        server = subprocess.Popen(here(instructions("CMD")[-1]), stdout=log, stderr=log, **options)
         try:
             deadline = time.monotonic() + 120
-            while subprocess.run(
-                [*run, *check], cwd=work, env=environment, capture_output=True, check=False
-            ).returncode:
+            while subprocess.run(check, capture_output=True, check=False, **options).returncode:
                 still_starting = server.poll() is None and time.monotonic() < deadline
                 assert still_starting, (tmp_path / "log").read_text("utf-8")
-            version = subprocess.run(
-                ["env", "bookferry", "--version"], cwd=work, env=environment, capture_output=True, text=True, check=True
-            )
-            assert version.stdout.startswith("bookferry ")
+            version = subprocess.check_output(["env", "bookferry", "--version"], text=True, **options)
+            assert version.startswith("bookferry ")
             assert [*work.iterdir()] == []
         finally:
             server.terminate()
