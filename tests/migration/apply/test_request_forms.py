@@ -1,4 +1,4 @@
-"""The form of a request: as the operator says, else the target's description, else the document."""
+"""The form of the requests that remove members from lists, which the target's description says."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import pytest
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.model.field_mapping import FieldMapping
 from pipelines.migration.model.journal import Journal
-from pipelines.records.files import ASSET, COVER
 from pipelines.service.clock import SystemClock
-from pipelines.settings.write_requests import RequestSettings
 from pipelines.shapes.model import Description
 from pipelines.state.local import LocalState
 from tests.migration.sample_plans import TYPES
@@ -24,13 +22,6 @@ from tests.migration.sample_plans import TYPES
 def journal(tmp_path: Path) -> Iterator[Journal]:
     with closing(Journal(LocalState(tmp_path / "state.db"), "https://a", "https://b", SystemClock())) as opened:
         yield opened
-
-
-def test_the_operator_says_where_an_upload_is_signed(journal: Journal) -> None:
-    said = RequestSettings(presign="uploads/sign")
-    form = RequestForms("new", {"publications": said}, None, TYPES, journal, lambda _resource, _number: None)
-    assert form.presign(ASSET) == "uploads/sign"
-    assert form.presign(COVER) == "publications/cover/presign"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 
 import pytest
 
@@ -66,20 +66,6 @@ def test_records_that_any_plan_of_any_source_wrote_are_known(
     journal.refused(journal.intend("plan", "publications", 7, PATCH, target_id=80), "no")
     journal.undone(create(journal, 8, 90))
     assert journal.known_ids("publications", IDS) == {10, 20, 30, 40}
-
-
-@pytest.mark.parametrize("resource", ["publications", "users"])
-def test_who_reads_waits_for_nobody_who_writes(
-    journal: Journal, place: Place, clock: ManualClock, resource: str
-) -> None:
-    create(journal, 1, 10, resource=resource)
-    with closing(place.state(clock).open(clock)) as other, other.transaction() as db:
-        db.execute("UPDATE migration_writes SET target_id = 11", ())
-        assert journal.target_id_of(resource, 1) == 10
-        assert journal.known_ids(resource, IDS) == {10}
-        assert [entry.target_id for entry in journal.of_record(resource, 1)] == [10]
-        assert journal.done_writes("plan", resource, [1]) == {1: {(CREATE, "")}}
-        assert journal.counts("plan") == {(CREATE, WriteState.DONE): 1}
 
 
 def test_a_repetition_keeps_the_values_from_before_the_first_request(journal: Journal) -> None:

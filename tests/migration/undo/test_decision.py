@@ -135,27 +135,6 @@ def test_a_record_without_files_of_the_plan_is_deleted_where_no_files_are_shown(
     assert decide([created(), entry(2, A_FILE, asset_id=70)], files=None).stays == [FILES_HIDDEN]
 
 
-@pytest.mark.parametrize(("resource", "deleted"), [("collections", True), ("authorities", False), ("tasks", False)])
-def test_only_what_the_service_deletes_is_deleted(resource: str, *, deleted: bool) -> None:
-    found = decide([entry(1, CREATE)], {}, resource=resource)
-    assert (found.action == Action.DELETE, bool(found.undoes), bool(found.stays)) == (deleted, deleted, not deleted)
-
-
-def test_a_reference_that_an_earlier_undo_emptied_was_edited_by_nobody() -> None:
-    """It released it; what people set there since is theirs."""
-    wanted = {"name": digest('"Reports"'), "publication_ids": digest("[7]")}
-    entries = [entry(1, CREATE, wanted=wanted, held={"name": wanted["name"]})]
-    fields: dict[str, Any] = {"name": "Reports", "publication_ids": []}
-    assert decide(entries, fields, resource="collections").action == Action.DELETE
-    assert decide(entries, {**fields, "publication_ids": [7]}, resource="collections").action == Action.DELETE
-    edited = decide(entries, {**fields, "publication_ids": [8]}, resource="collections")
-    assert (edited.stays, edited.released) == (["people changed publication_ids since"], [])
-    renamed = decide(
-        [entry(1, CREATE, wanted=wanted, held=wanted)], {"name": "A", "publication_ids": [7]}, resource="collections"
-    )
-    assert (renamed.stays, renamed.released) == (["people changed name since"], ["publication_ids"])
-
-
 def test_what_a_later_plan_wrote_to_is_left_until_that_is_undone() -> None:
     later = entry(9, PATCH, plan="later")
     found = decide([created(), later])
