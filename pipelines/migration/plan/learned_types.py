@@ -42,6 +42,7 @@ from pipelines.records.shapes.field_names import (
     named_kind,
     names_doer,
     names_own_kind,
+    resource_called,
     resource_named,
     words_of,
 )
@@ -76,6 +77,7 @@ class TypeLearner:
         library: Callable[[], Library],
     ) -> None:
         self._listing, self._library = source, library
+        self.assumed = assumed
         self._text_ids = text_ids_in(source.records(), library())
         whole, of_target = shape_of(source, assumed.ruled, self._text_ids), shape_of(target, assumed.ruled)
         self.by_kind = references_by_kind(source.records(), whole, library())
@@ -399,12 +401,7 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     field, resource = shown[key], leads_to
     is_assumed_plain = name in assumed.fields and name not in assumed.references
     if not leads_to and _is_reference(name, key, field):
-        stems = [reference_stem(name), reference_stem(key)]
-        resource = (
-            assumed.fields.get(name.removesuffix("/id"), PLAIN).leads_to
-            or next(filter(None, map(resource_named, stems)), None)
-            or (assumed.resource if is_of_own_kind(name) else OPEN)
-        )
+        resource = resource_by_name(assumed, (name, key))
     elif not leads_to and not may_refer_to_records and (is_assumed_plain or not may_name_records(key, field)):
         return FieldMapping(any_order=True) if name in assumed.lists and _is_plain_list(field) else PLAIN
     elif not (leads_to or field.may_be_ids or field.has_ids):
@@ -417,6 +414,19 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     kind = beside.get(kind_beside(last, beside, in_object=True), "")
     form = _FORMS[is_sent_as_object(described, field), is_sent_as_text(described, field)]
     return FieldMapping(leads_to=resource or OPEN, many=Kind.LIST in field.kinds, sent_as=form, kind=kind)
+
+
+def resource_by_name(assumed: ResourceType, paths: Iterable[str]) -> str:
+    """The resource to which a reference leads for certain by one of its names; empty if there is none.
+
+    That is a resource's own name, that of a reference which the document, or else we, know of such records, or one such as `parent_id`.
+    """
+    known = {reference_stem(name): field.leads_to for name, field in assumed.fields.items()}
+    for path in paths:
+        stem = reference_stem(path)
+        if resource := known.get(stem) or resource_called(stem) or (assumed.resource if is_of_own_kind(path) else ""):
+            return resource
+    return ""
 
 
 _FORMS: dict[tuple[bool, bool], SentAs] = {

@@ -21,17 +21,16 @@ from pipelines.migration.model.resource_types import (
     ResourceType,
     Source,
 )
-from pipelines.migration.plan.learned_types import TypeLearner
+from pipelines.migration.plan.learned_types import TypeLearner, resource_by_name
 from pipelines.migration.plan.mapping import (
     MappingFile,
     ResourceMapping,
     code_of,
     fields_defined_by,
 )
-from pipelines.migration.plan.taken_apart import is_of_own_kind, reference_stem
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.paths import objects_of
-from pipelines.records.shapes.field_names import keys_of, resource_named
+from pipelines.records.shapes.field_names import keys_of
 from pipelines.records.values import text_of
 from pipelines.report.issues import safe_text
 
@@ -215,7 +214,7 @@ def _where_known(learner: TypeLearner, path: str, field: FieldMapping) -> str:
         owners = learner.candidates.get(key)
         asked = f"All of these are ids of: {', '.join(owners)}." if owners else "Which records are these?"
         return f'{asked} Answer with a resource, or "{NOTHING}" for plain values; or move it to left_out'
-    if is_of_own_kind(path) or any(resource_named(reference_stem(word)) for word in (path, key)):
+    if resource_by_name(learner.assumed, (path, key)):
         return "by its name"
     return "by the names beside its numbers" if learner.is_known_by_names(key) else "an assumption"
 

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from pipelines.records.additional_fields import is_counter, is_managed
 from pipelines.records.residue import PICTURES
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, RecordShape
 
+_NAMES = {
+    "publication": "publications",
+    "location": "locations",
+    "collection": "collections",
+    "authority": "authorities",
+    "copy": "hard_copies",
+    "hard_copy": "hard_copies",
+    "task": "tasks",
+    "user": "users",
+}
+"""Last word of a field's name → the resource of that name."""
+
 _NAMED_AFTER = {
-    **dict.fromkeys(("publication", "book"), "publications"),
-    **dict.fromkeys(("location",), "locations"),
-    **dict.fromkeys(("collection",), "collections"),
-    **dict.fromkeys(("authority",), "authorities"),
-    **dict.fromkeys(("copy", "hard_copy"), "hard_copies"),
-    **dict.fromkeys(("task",), "tasks"),
+    **_NAMES,
+    "book": "publications",
     **dict.fromkeys(
-        ("user", "assignee", "owner", "creator", "borrower", "reviewer", "librarian", "contributor", "assigned_to"),
-        "users",
+        ("assignee", "owner", "creator", "borrower", "reviewer", "librarian", "contributor", "assigned_to"), "users"
     ),
 }
-"""Last word of a field's name → the resource whose records it names."""
+"""The same with words for records that most probably are of that resource: an owner may be an authority, too."""
 
 
 _OF_ITS_OWN_KIND = frozenset(
@@ -216,11 +223,20 @@ def singular(name: str) -> str:
     return re.sub("s$", "", re.sub("ies$", "y", name))
 
 
+def resource_called(stem: str) -> str | None:
+    """The resource whose own name a reference has: it leads there for certain."""
+    return _by_last_words(stem, _NAMES)
+
+
 def resource_named(stem: str) -> str | None:
-    """The resource that a reference of this name leads to: by its last word or two."""
+    """The resource that a reference of this name leads to, most probably: by its last word or two."""
+    return _by_last_words(stem, _NAMED_AFTER)
+
+
+def _by_last_words(stem: str, resources: Mapping[str, str]) -> str | None:
     words = stem.split("_")
     for count in (2, 1):
-        resource = _NAMED_AFTER.get(singular("_".join(words[-count:])))
+        resource = resources.get(singular("_".join(words[-count:])))
         if resource is not None:
             return resource
     return None

@@ -123,7 +123,7 @@ LINKS: dict[str, tuple[str, Json]] = {
     "shelf_location_id": ("locations", ID),
     "collection_ids": ("collections", IDS),
     "open_task": ("tasks", OBJECT),
-    "reviewer_id": ("users", ID),
+    "reviewing_user_id": ("users", ID),
     "subject_authorities": ("authorities", OBJECTS),
 }
 """Fields of publications with records of other resources, most of which are written later."""

@@ -33,7 +33,7 @@ LINKS: dict[str, Any] = {
     "collection_ids": {"schema": {"type": "array", "items": {"type": "integer"}}, "seed": [[]]},
     "translation_of": {"schema": OBJECT_OR_NULL, "seed": [None]},
     "parent_id": {"schema": ID_OR_NULL, "seed": [None]},
-    "reviewer_id": {"schema": {"type": ["string", "null"]}, "seed": [None]},
+    "reviewing_user_id": {"schema": {"type": ["string", "null"]}, "seed": [None]},
     "copies": {"schema": ID_OR_NULL, "seed": [None]},
 }
 """To locations, collections, publications (by their names, and by the word), users as texts; and a number that counts."""
@@ -60,7 +60,7 @@ def link(library: LibraryPair) -> None:
     for number, change in {
         first: {"shelf_location_id": location, "parent_id": second, "copies": 3},
         second: {"parent_id": first, "collection_ids": [collections[1], collections[0]]},
-        third: {"translation_of": {"id": first, "name": titles[first]}, "reviewer_id": str(user)},
+        third: {"translation_of": {"id": first, "name": titles[first]}, "reviewing_user_id": str(user)},
         fourth: {"translation_of": {"id": fifth, "name": titles[fifth]}, "collection_ids": collections[:1]},
         fifth: {"parent_id": fifth},
     }.items():
@@ -89,7 +89,7 @@ def meaning(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str,
             "collections": sorted(name("collections", one) for one in record["collection_ids"] or ()),
             "translation_of": name("publications", record["translation_of"]),
             "parent": name("publications", record["parent_id"]),
-            "reviewer": name("users", record["reviewer_id"]),
+            "reviewer": name("users", record["reviewing_user_id"]),
         }
         for record in records_of(pair, "publications", tenant).values()
     }
@@ -103,7 +103,7 @@ def test_links_lead_to_what_the_records_became_and_are_taken_back(pair: LibraryP
         "collection_ids": ("collections",),
         "translation_of/id": ("publications",),
         "parent_id": ("publications",),
-        "reviewer_id": ("users",),
+        "reviewing_user_id": ("users",),
     }
     assert learned(plan).left_out == {"copies": "unknown_reference"}, "a number, or numbers of copies"
     linked = {
@@ -136,7 +136,7 @@ def test_a_link_to_what_is_not_moved_is_not_sent(pair: LibraryPair) -> None:
     """Its number would name another record of the target, or none."""
     plan = pair.plan(back_up(pair, "run"))
     assert {*learned(plan).references} == {"parent_id", "translation_of/id"}
-    links = {"shelf_location_id": "link", "collection_ids": "link", "reviewer_id": "link"}
+    links = {"shelf_location_id": "link", "collection_ids": "link", "reviewing_user_id": "link"}
     assert learned(plan).left_out == {**links, "copies": "unknown_reference"}
     applied = pair.apply(plan)
     assert {finding.field for finding in applied.findings} >= {*links, "copies"}
@@ -153,7 +153,7 @@ def test_a_link_to_what_is_not_moved_is_not_sent(pair: LibraryPair) -> None:
 
 def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(pair: LibraryPair) -> None:
     """Where the publications of a collection tell it from others, they do so as well before the publications are planned."""
-    fields = {"label": {"from": "name"}, "books": {"from": "publication_ids"}}
+    fields = {"label": {"from": "name"}, "kept_publications": {"from": "publication_ids"}}
     of_publications = {**DOCUMENTED, "collection_ids": LINKS["collection_ids"]}
     shapes = {"publications": {"fields": of_publications}, "collections": {"fields": fields}}
     for tenant in ("library", "target"):
@@ -161,9 +161,9 @@ def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(
         pair.sandbox.control("PUT", "settings", settings)
     source = replace(pair, target="library", token=token_of(pair, "library"))
     publication, title = [(number, one["title"]) for number, one in records_of(source, "publications").items()][7]
-    collection = source.call("POST", "collections", {"label": "Same", "books": [publication]})["id"]
+    collection = source.call("POST", "collections", {"label": "Same", "kept_publications": [publication]})["id"]
     source.call("PATCH", f"publications/{publication}", {"collection_ids": [collection]})
-    there = pair.call("POST", "collections", {"label": "Same", "books": []})["id"]
+    there = pair.call("POST", "collections", {"label": "Same", "kept_publications": []})["id"]
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
     [row] = [row for row in plan_rows(plan, "collections") if row.source_id == collection]
     assert row.action == Action.CREATE

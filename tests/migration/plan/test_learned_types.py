@@ -56,7 +56,7 @@ def test_numbers_that_lead_nobody_knows_where_are_left_out(resource: str, field:
     ("resource", "field", "entry", "leads_to", "sent"),
     [
         ("collections", "members", {"publication_id": 7}, "publications", {"publication_id": 9}),
-        ("collections", "items", {"id": 1, "position": 2, "book": 7}, "publications", {"position": 2, "book": 9}),
+        ("collections", "items", {"id": 1, "position": 2, "copy": 7}, "hard_copies", {"position": 2, "copy": 9}),
         ("tasks", "assignees", {"user": {"id": 7, "name": "A"}}, "users", {"user": {"id": 9}}),
         ("tasks", "assignees", {"user": {"id": "7"}, "note": "N"}, "users", {"user": {"id": "9"}, "note": "N"}),
     ],
@@ -99,9 +99,11 @@ def test_a_reference_in_an_object_is_known(
 
 def test_only_a_reference_of_the_record_itself_leads_to_its_own_kind_by_its_name() -> None:
     """The children of an entry are not those of the collection that has the list; a tree of entries is left out as a whole."""
-    record = {"id": 1, "name": "N", "parent_id": 7, "held": {"parent_id": 7}, "of": [{"row": 7, "children": [8]}]}
+    record = {"id": 1, "name": "N", "owner_id": 7, "book": 7, "parent_id": 7, "held": {"parent_id": 7}, "of": [{"row": 7, "children": [8]}]}
     found = learned("collections", record | {"nodes": [{"id": 7, "children": [{"id": 8, "children": []}]}]})
     assert found.fields["parent_id"].leads_to == "collections"
+    assert found.fields["owner_id"].asks_where, "an owner may be an authority"
+    assert found.fields["book"].asks_where, "a book may be a copy"
     assert found.fields["held/parent_id"].asks_where
     assert found.fields["of"].entries["children"].asks_where
     assert found.left_out == {"nodes": LeftOut.UNKNOWN_REFERENCE}
