@@ -51,14 +51,6 @@ def response(*lines: str) -> httpx.Response:
     return httpx.Response(200, headers=headers, request=httpx.Request("GET", URL))
 
 
-def test_a_day_that_one_response_names_is_kept() -> None:
-    """The announcements of a run are those of all its responses."""
-    announcements = Announcements()
-    for lines in (["doi; sunset=2026-12-31"], ["doi"], ["true"], []):
-        announcements.note(response(*lines))
-    assert announcements.found == {"doi": "2026-12-31", "GET /assets/:id": ""}
-
-
 def test_a_hostile_service_fills_nothing() -> None:
     """I13: a bounded number of names, in bounded time."""
     announcements, started = Announcements(), time.process_time()

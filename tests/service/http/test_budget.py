@@ -409,24 +409,6 @@ def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
     assert output_of(script, tmp_path) == ("", "")
 
 
-def test_a_file_that_is_no_database_is_a_storage_error(path: Path, clock: ManualClock) -> None:
-    """The message names the file, what came back and what to do."""
-    path.write_bytes(b"this is not a database, but long enough for a database " * 100)
-    with pytest.raises(StorageError, match=r"state\.db .*not a database.* restore it from a copy"):
-        file_budget(path, clock)
-
-
-def test_a_locked_file_is_a_storage_error(path: Path, clock: ManualClock) -> None:
-    shared = file_budget(path, clock)
-    shared._store._connection.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StorageError, match=r"locked.*end that program"):
-        shared.acquire()
-    other.close()
-    shared.acquire()
-
-
 def test_a_full_disk_is_a_storage_error_and_takes_no_slot(path: Path, clock: ManualClock) -> None:
     shared = file_budget(path, clock, 10_000)
     shared._store._connection.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]

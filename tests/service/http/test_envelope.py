@@ -58,34 +58,23 @@ def test_an_odd_record_costs_nothing(odd: str, around: str, begin: str) -> None:
     assert [bytes(record).decode() for record in split_records(body)] == records
 
 
-@pytest.mark.parametrize("name", ["users", "data", "items"])
-def test_a_list_may_be_named_otherwise(name: str) -> None:
-    """service.md#lists shows the envelope of publications only: in another list, the only array of objects counts as the envelope."""
-    records = [b'{"id": 1, "x": [1]}', b'{ "id":2 }']
-    body = b'{"total": 2, "page": {"next": null}, "%s": [%s]}' % (name.encode(), b" , ".join(records))
-    assert [bytes(record) for record in split_records(body)] == records
-    assert split_records(b'{"%s": []}' % name.encode()) == []
-    odd = b'{"%s": [{"id": 1, "name": "\\ud800"}], "total": 1}' % name.encode()
-    assert [bytes(record) for record in split_records(odd)] == [b'{"id": 1, "name": "\\ud800"}']
-
-
 @pytest.mark.parametrize(
     "around",
     [
-        '{{"_embedded": {{"tasks": [{}]}}, "_links": {{"self": "/tasks"}}, "page": {{"size": 50}}}}',
-        '{{"data": {{"total": 2, "items": [{}]}}}}',
-        '{{"data": [{}], "included": [{{"id": 5}}], "meta": {{}}}}',
+        '{"total": 2, "page": {"next": null}, "users": [%s]}',
+        '{"_embedded": {"tasks": [%s]}, "_links": {"self": "/tasks"}, "page": {"size": 50}}',
+        '{"data": {"total": 2, "items": [%s]}}',
+        '{"data": [%s], "included": [{"id": 5}], "meta": {}}',
     ],
 )
-def test_a_list_may_be_one_level_below(around: str) -> None:
-    """As HAL has it; and beside the records of JSON:API others may be included."""
-    records = [b'{"id": 1, "x": [1]}', b'{ "id":2 }']
-    assert [
-        bytes(record) for record in split_records(around.format("{ID}").encode().replace(b"{ID}", b",".join(records)))
-    ] == records
-    assert split_records(around.format("").encode()) == []
-    odd = around.format('{"id": 1, "name": "\\ud800"}').encode()
-    assert [bytes(record) for record in split_records(odd)] == [b'{"id": 1, "name": "\\ud800"}']
+@pytest.mark.parametrize("records", [['{"id": 1, "x": [1]}', '{ "id":2 }'], ['{"id": 1, "name": "\\ud800"}'], []])
+def test_a_list_may_be_named_otherwise(around: str, records: list[str]) -> None:
+    """service.md#lists shows the envelope of publications only: in another list, the only array of objects counts as the envelope.
+
+    It may be one level below, as HAL has it; and beside the records of JSON:API others may be included.
+    """
+    body = (around % ",".join(records)).encode()
+    assert [bytes(record).decode() for record in split_records(body)] == records
 
 
 @pytest.mark.parametrize(

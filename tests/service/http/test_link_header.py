@@ -21,13 +21,10 @@ def read(*lines: str) -> list[tuple[str, list[str]]]:
     ("header", "expected"),
     [
         ('<a>; rel="first\tprev  last"', [("a", ["first", "prev", "last"])]),
-        ("<a>; REL=NEXT", [("a", ["next"])]),
         ("<a>; crossorigin; rel=next; preload", [("a", ["next"])]),
         ("<a>; rel=; rel=next", [("a", [])]),
-        ('<a>; rel="prev"; rel="next"', [("a", ["prev"])]),
         ("<a>; rev=next", [("a", [])]),
         ("<a>; rel*=UTF-8''next", [("a", [])]),
-        ('<a>; rel="https://relations.example/next"', [("a", ["https://relations.example/next"])]),
         ("<a>; rel=https://relations.example/next?a=b", [("a", ["https://relations.example/next?a=b"])]),
     ],
 )
@@ -51,7 +48,6 @@ def test_several_header_lines_are_one_list() -> None:
         ('<x>; rel="next', [("x", [])]),
         ('<x>; title="t" junk; rel=next, <a>; rel=last', [("x", []), ("a", ["last"])]),
         ('<x>; title=t"u, <y>; rel=next"; rel=last, <a>; rel=prev', [("x", []), ("a", ["prev"])]),
-        ("<", []),
         ("next", []),
     ],
 )

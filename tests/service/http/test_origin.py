@@ -297,16 +297,6 @@ def test_a_redirect_to_a_page_for_people(serve: Serve, client_for: ClientFor, ta
     assert len(own.received) == 1
 
 
-def test_a_list_that_the_service_leads_away_from_is_none(serve: Serve, client_for: ClientFor) -> None:
-    """A service may lead from every address that it does not know to its first page."""
-    page = Answer({"records": [{"id": 1}]}, headers={"x-total": "1"})
-    own = serve(
-        lambda request: Answer(status=302, headers={"Location": "/"}) if request.path.endswith("/all") else page
-    )
-    pages = list(Listing(client_for(own.url), ["publications/all", "publications"]).pages())
-    assert [page.ids for page in pages] == [[1]]
-
-
 @pytest.mark.parametrize(
     ("method", "kind"), [("POST", UnclearError), ("PATCH", ProtocolError), ("DELETE", ProtocolError)]
 )

@@ -72,32 +72,32 @@ def seconds_until_free(budget: Budget, clock: ManualClock) -> float:
     return clock.monotonic() - asked
 
 
-def test_the_later_moment_of_leaving_counts(budget: Budget, clock: ManualClock) -> None:
-    """I1: charged at the moment of sending: connecting took 3 s, writing the headers another 2 s; one request counts once."""
-    steps = [(3.0, STARTED, b"GET"), (2.0, COMPLETE, b"GET")]
-    response = send(budget, clock, steps, httpx.Response(200))
-    assert isinstance(response, httpx.Response)
-    assert response.extensions[LEFT_AT] == clock.monotonic()
-    assert budget.requests == 1
-    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
+TUNNEL: list[Step] = [(1.0, STARTED, b"CONNECT"), (1.0, COMPLETE, b"")]
 
 
-def test_a_request_to_the_proxy_is_not_one_to_the_library(budget: Budget, clock: ManualClock) -> None:
-    """I1: the library never sees the CONNECT that asks the proxy for a tunnel to it."""
-    tunnel = [(1.0, STARTED, b"CONNECT"), (1.0, COMPLETE, b"")]
-    send(budget, clock, tunnel, httpx.ProxyError("407"))
-    assert budget.requests == 0
-    assert seconds_until_free(budget, clock) == 0
-    send(budget, clock, [*tunnel, (1.0, STARTED, b"GET"), (1.0, COMPLETE, b"")], httpx.Response(200))
-    assert budget.requests == 1
-    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
-
-
-def test_a_request_whose_answer_was_lost_is_charged(budget: Budget, clock: ManualClock) -> None:
-    """I1: it left, so the service may have counted it."""
-    send(budget, clock, [(0.0, STARTED, b"GET")], httpx.ReadError("reset"))
-    assert budget.requests == 1
-    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN + PROMPT)
+@pytest.mark.parametrize(
+    ("steps", "outcome", "charged"),
+    [
+        ([(3.0, STARTED, b"GET"), (2.0, COMPLETE, b"GET")], httpx.Response(200), 1),
+        (TUNNEL, httpx.ProxyError("407"), 0),
+        ([*TUNNEL, (1.0, STARTED, b"GET"), (1.0, COMPLETE, b"")], httpx.Response(200), 1),
+        ([(0.0, STARTED, b"GET")], httpx.ReadError("reset"), 1),
+    ],
+    ids=[
+        "the later moment of leaving counts",
+        "the proxy's refusal is no request",
+        "its tunnel neither",
+        "answer lost",
+    ],
+)
+def test_a_request_is_charged_once_when_it_leaves(
+    budget: Budget, clock: ManualClock, steps: list[Step], outcome: httpx.Response | Exception, charged: int
+) -> None:
+    """I1: connecting and writing the headers take time, and the library never sees the CONNECT that asks a proxy for a tunnel to it."""
+    response = send(budget, clock, steps, outcome)
+    assert budget.requests == charged
+    assert not isinstance(response, httpx.Response) or response.extensions[LEFT_AT] == clock.monotonic()
+    assert seconds_until_free(budget, clock) == pytest.approx(charged * (60 + MARGIN + PROMPT))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 from itertools import islice
 from math import ceil
 
-import httpx
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -21,7 +19,7 @@ from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.service.listing.page_checkpoint import WalkLog
 from pipelines.store.snapshots.facts import ResourceFacts
-from tests.service.listing.clients import BASE, client_of, one_budget
+from tests.service.listing.clients import client_of, one_budget
 from tests.service.listing.test_drift_model import MovingLibrary, proved
 from tests.service.manual_clock import ManualClock
 
@@ -36,7 +34,7 @@ ANSWERS = {
 
 @dataclass
 class GappyLibrary(MovingLibrary):
-    """Pages of the size that is asked for, up to `page_size`; one with any record of the `bad` places at the beginning gets `answer`."""
+    """A page with any record of the `bad` places at the beginning gets `answer`."""
 
     bad: Sequence[int] = ()
     answer: str = "500"
@@ -45,21 +43,8 @@ class GappyLibrary(MovingLibrary):
         super().__post_init__()
         self.cannot = {self.ids[place % len(self.ids)] for place in self.bad} if self.ids else set[int]()
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        if self.asked and len(self.asked) <= len(self.changes):
-            self._change(self.changes[len(self.asked) - 1])
-        number = int(request.url.params["page"])
-        self.asked.append(number)
-        size = min(int(request.url.params["per_page"]), self.page_size)
-        chosen = self.ids[(number - 1) * size : number * size]
-        headers = {"X-Total": str(len(self.ids)), "content-type": "application/json"}
-        if self.link and number * size < len(self.ids):
-            headers["Link"] = f'<{BASE}/api/v2/publications?per_page={size}&page={number + 1}>; rel="next"'
-        if not self.cannot.isdisjoint(chosen):
-            status, body = ANSWERS[self.answer]
-            return httpx.Response(status, content=body, headers=headers)
-        body = json.dumps({"records": [{"id": record_id} for record_id in chosen]}).encode()
-        return httpx.Response(200, content=body, headers=headers)
+    def page(self, ids: list[int]) -> tuple[int, bytes]:
+        return super().page(ids) if self.cannot.isdisjoint(ids) else ANSWERS[self.answer]
 
 
 class Log:
