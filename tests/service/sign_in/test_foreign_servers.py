@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from pipelines.errors import (
@@ -23,7 +21,6 @@ from pipelines.errors import (
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.bodies import MAX_BODY
 from pipelines.service.listing.listing import Listing
-from pipelines.service.sign_in import authorization_server
 from pipelines.service.sign_in.authorization_server import TRIES
 from pipelines.service.sign_in.login import signing_in
 from pipelines.service.sign_in.stored_sign_in import Grant
@@ -31,7 +28,7 @@ from pipelines.service.sign_in.token_refresh import MAX_REJECTED, MOST_TRIES
 from pipelines.service.sign_in.token_store import open_tokens
 from tests.service.manual_clock import ManualClock
 from tests.service.sign_in.foreign import ForeignService, Liberties
-from tests.service.sign_in.home import SECONDS, Home, answer_in, unwritable
+from tests.service.sign_in.home import Home, answer_in, unwritable
 
 SCOPES = ("library:read", "assets:read")
 Visit = Callable[..., tuple[Home, ForeignService]]
@@ -75,12 +72,9 @@ def with_(**fields: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
         Liberties(token=with_(expires_in="3600", token_type="bearer")),
         Liberties(token=with_(expires_in=3600.5, token_type="BEARER", scope=list(SCOPES))),
         Liberties(token=with_(expires_in=None, scope=None, id_token="x", not_before_policy=0)),
-        Liberties(token=with_(token_type=None)),
         Liberties(token=with_(expires_in=0, refresh_expires_in=1800)),
-        Liberties(token=with_(expires_in=-5)),
         Liberties(token=with_(expires_in="inf")),
         Liberties(content_type="text/plain"),
-        Liberties(content_type="application/json;charset=UTF-8"),
         Liberties(registration=without("token_endpoint_auth_method", "redirect_uris", "scope")),
         Liberties(registration=with_(registration_access_token="y", client_id_issued_at="today", scope="library:read")),
     ],
@@ -186,9 +180,7 @@ def test_a_library_that_forgot_our_client(
     [
         (429, {}, TemporaryError, "no more registrations today.*again tomorrow"),
         (429, {"Retry-After": "7200"}, TemporaryError, "again after 20 November 2026 03:23 UTC"),
-        (429, {"Retry-After": "9" * 17}, TemporaryError, "again tomorrow"),
         (302, {"Location": "/login"}, ConfigurationError, "programs cannot register there"),
-        (404, {}, ConfigurationError, "programs cannot register there"),
         (403, {}, ConfigurationError, "does not accept registrations of programs"),
         (422, {}, RefusedError, "does not take Bookferry's registration"),
         (304, {}, ProtocolError, "no response to a registration"),
@@ -217,29 +209,6 @@ def test_a_library_that_cannot_be_reached_is_tried_for_fifteen_seconds(tmp_path:
     assert clock.monotonic() == pytest.approx(5_015, abs=0.5)
 
 
-@pytest.mark.long
-def test_a_token_response_that_never_comes_is_not_waited_for_without_end(
-    visit: Visit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The code is used up; the person hears of it."""
-    home, service = visit()
-    asked, release = threading.Event(), threading.Event()
-
-    def hanging(_: Any) -> tuple[int, dict[str, str], bytes]:
-        asked.set()
-        release.wait(60)
-        return 503, {}, b""
-
-    with signing_in(home.settings, "new", state=home.state) as login:
-        question = login.ask(SCOPES)
-        service.token = hanging  # type: ignore[method-assign]
-        monkeypatch.setattr(authorization_server, "TIMEOUT", httpx.Timeout(SECONDS, read=0.2))
-        with pytest.raises(TemporaryError, match=r"response did not arrive.*bookferry login new` again"):
-            login.finish(question, answer_in(service.authorize(question.url)))
-    assert asked.is_set()
-    release.set()
-
-
 @pytest.mark.parametrize(
     ("refusal", "expected"),
     [
@@ -260,10 +229,12 @@ def test_a_refused_code_names_the_remedy(visit: Visit, refusal: tuple[int, bytes
     def break_off(_: dict[str, Any]) -> dict[str, Any]:
         raise ConnectionResetError
 
-    home, service = visit(Liberties(registration=break_off))
-    with pytest.raises(TemporaryError, match=r"response did not arrive.*bookferry login new` again"):
-        sign_in(home, service)
-    assert service.count("/oauth/clients") == 1, "registrations are few: it is not repeated"
+    for liberties in (Liberties(token=break_off), Liberties(registration=break_off)):
+        home, service = visit(liberties)
+        with pytest.raises(TemporaryError, match=r"response did not arrive.*bookferry login new` again"):
+            sign_in(home, service)
+        asked = service.count("/oauth/clients"), service.count("/oauth/token")
+        assert asked in ((1, 1), (1, 0)), "registrations are few, and a code is good once: neither is repeated"
 
 
 def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None:
@@ -283,7 +254,6 @@ def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None
     ("changes", "expected"),
     [
         ({"state": "another"}, "does not belong to this sign-in"),
-        ({"state": "ümläut"}, "does not belong to this sign-in"),
         ({"iss": "https://evil.example"}, "comes from https://evil.example"),
         (
             {"code": None, "error": "access_denied", "error_description": "No, thank\x00 you"},
@@ -299,8 +269,6 @@ def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None
         ({"code": None, "error": "invalid_scope"}, "may not ask for these scopes"),
         ({"code": None, "error": "unauthorized_client"}, "may not sign anybody in"),
         ({"code": None, "error": "server_error"}, "later"),
-        ({"code": None, "error": "temporarily_unavailable"}, "later"),
-        ({"code": None, "error": "<b>odd</b>"}, "odd"),
         ({"code": None}, "neither a code nor an error"),
         ({"code": "made up"}, "invalid_grant"),
     ],
@@ -323,16 +291,12 @@ def test_an_answer_that_is_refused(visit: Visit, changes: dict[str, str | None],
         ((400, b'{"error": "invalid_target"}'), ConfigurationError, "base_url"),
         ((400, b"<html>"), SignInError, "400 Bad Request"),
         ((404, b""), ConfigurationError, "no authorization server"),
-        ((302, b""), SignInError, "302"),
         ((200, b"<html>"), TemporaryError, "is not JSON"),
         ((200, b"[]"), TemporaryError, "no JSON object"),
         ((200, b'{"access_token": 5}'), TemporaryError, "without a usable access_token"),
         ((200, b'{"access_token": "a\\nb"}'), TemporaryError, "without a usable access_token"),
-        ((200, '{"access_token": "ä"}'.encode()), TemporaryError, "without a usable access_token"),
         ((200, b'{"access_token": "a", "token_type": "mac"}'), TemporaryError, "a token of the type mac"),
         ((500, b"<html>"), TemporaryError, "may still be good"),
-        ((400, b'{"error": "server_error"}'), TemporaryError, "may still be good"),
-        ((408, b""), TemporaryError, "may still be good"),
         ((400, b'{"error": "temporarily_unavailable"}'), TemporaryError, "may still be good"),
         ((429, b""), TemporaryError, "too many requests"),
     ],

@@ -50,16 +50,6 @@ def test_a_browser_has_its_page_before_the_sign_in_goes_on(address: str, browser
     assert {name: page.headers.get(name) for name in HEADERS} == HEADERS
 
 
-def test_several_windows(address: str) -> None:
-    """Each brings its response; another address is not ours."""
-    with RedirectListener(address) as listener:
-        for code in "ab":
-            assert httpx.get(f"{address}?code={code}", timeout=SECONDS).status_code == 200
-        assert httpx.get(f"{address}/elsewhere", timeout=SECONDS).status_code == 404
-        assert [received(listener).parameters for _ in "ab"] == [{"code": "a"}, {"code": "b"}]
-        assert next_response(listener, None, 0.0) is None
-
-
 def test_a_closed_listener_leaves_the_port(address: str) -> None:
     """A sign-in tries the ports of its registration, and the program goes on afterwards."""
     listener = RedirectListener(address)

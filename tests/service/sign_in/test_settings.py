@@ -21,11 +21,6 @@ def load(folder: Path, *lines: str) -> Settings:
     return load_settings(path)
 
 
-def test_without_a_client_one_is_registered(tmp_path: Path) -> None:
-    assert load(tmp_path).oauth_client("new", {}) is None
-    load(tmp_path).check_sign_in("new", {})
-
-
 @pytest.mark.parametrize("auth", ["client_secret_basic", "client_secret_post"])
 def test_an_issued_client(tmp_path: Path, auth: str) -> None:
     """service.md#clients: an issued client is always confidential."""
