@@ -15,13 +15,12 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
+from pipelines.errors import StorageError, TenantBusyError
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.state import server
-from pipelines.state.local import LocalState
 from pipelines.state.postgres import PostgresState
 from tests.postgres import database, postgres_user
 from tests.state_places import Place
@@ -105,17 +104,6 @@ def test_a_pooler_may_stand_between(pooler: Pooler, shared_place: Place, mode: s
     budget.close()
 
 
-def test_a_pooler_with_one_session_is_slow_and_no_more(pooler: Pooler) -> None:
-    state = PostgresState(pooler("pool_mode = transaction", 1))
-    budget = Budget(state, "library", 2, CLOCK)
-    with state.lease("old", "here"):
-        budget.acquire().sent()
-        with pytest.raises(TenantBusyError), state.lease("old", "here"):
-            pass
-    assert state.examine().synchronous_commit == "on"
-    budget.close()
-
-
 @pytest.mark.parametrize(("default", "used"), [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")])
 def test_a_commit_waits_for_the_disk_whatever_the_database_is_set_to(
     shared_place: Place, default: str, used: str
@@ -171,19 +159,6 @@ def test_a_text_that_postgres_cannot_store_is_stored_nearly(place: Place) -> Non
     journal.close()
 
 
-def test_rows_are_streamed_beside_writes(place: Place) -> None:
-    """A long reading of the journal neither waits for writes nor holds them up."""
-    journal = Journal(place.state(CLOCK), "https://a", "https://b", CLOCK)
-    for source_id in range(5):
-        journal.done(journal.intend("plan", "users", source_id, WriteKind.CREATE), target_id=source_id + 10)
-    found = []
-    for record in journal.written("users"):
-        found.append(record.target_id)
-        journal.intend("plan", "users", 100 + record.source_id, WriteKind.CREATE)
-    assert found == [10, 11, 12, 13, 14]
-    journal.close()
-
-
 @pytest.mark.long
 def test_a_reader_may_take_its_time(shared_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan matches for minutes between two rows of the journal; only a transaction that writes has to go on."""
@@ -207,13 +182,3 @@ def test_a_database_without_an_encoding(state_server: str) -> None:
         closing(PostgresState(address)) as state,
     ):
         assert Budget(state, "library", 60, CLOCK).used() == 0
-
-
-def test_an_address_without_a_server_is_told_without_its_password(tmp_path: Path) -> None:
-    state = PostgresState(f"postgresql+psycopg://keeper:a-long-secret-word@/state?host={tmp_path}")
-    with pytest.raises(StorageError, match=r"cannot be reached.*Is the server running") as caught:
-        Budget(state, "library", 1, CLOCK)
-    assert "a-long-secret-word" not in str(caught.value)
-    with pytest.raises(ConfigurationError, match="no address of Postgres"):
-        PostgresState("postgresql://host:port:port/x y")
-    assert LocalState(tmp_path / "state.db").place == str(tmp_path / "state.db")

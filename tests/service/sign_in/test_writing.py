@@ -1,13 +1,10 @@
-"""Writes with the sign-in of a v3 tenant: a token that expires in between, a missing scope, a storage service without a sign-in."""
+"""Writes with the sign-in of a v3 tenant: a token that expires in between, and a missing scope."""
 
 from __future__ import annotations
-
-import io
 
 import pytest
 
 from pipelines.errors import InsufficientScopeError, SignInError
-from pipelines.service.files.upload import Uploads
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import Home
 
@@ -56,17 +53,3 @@ def test_a_write_without_its_scope_names_it(home: Home) -> None:
     ):
         client.write("POST", "publications", {"title": "x"})
     assert caught.value.scopes == ("library:write",)
-
-
-@pytest.mark.long
-def test_an_upload_needs_its_scope_for_the_form_only(home: Home) -> None:
-    """I2: the storage service accepts the form, and would refuse it with a token (S3: one mechanism only)."""
-    home.sign_in()
-    with home.client() as client, Uploads(client) as uploads:
-        stored = uploads.upload(
-            lambda: io.BytesIO(b"text"), presign="assets/presign", filename="a.txt", content_type="text/plain", size=4
-        )
-        made = client.write("POST", "publications", {"title": "With a file"})
-        asset = client.write("POST", "assets", {"publication_id": made["id"], "file": stored})
-        client.write("DELETE", f"publications/{made['id']}")
-    assert asset["file"]["metadata"] == {"size": 4, "filename": "a.txt", "mime_type": "text/plain"}
