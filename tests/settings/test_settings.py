@@ -70,15 +70,12 @@ def test_a_full_configuration_loads(load: Load, tmp_path: Path) -> None:
     ("written", "meant"),
     [
         ("https://library.example.org", "https://library.example.org"),
-        ("https://library.example.org/", "https://library.example.org"),
         ("HTTPS://Library.Example.ORG:443//", "https://library.example.org"),
         ("https://library.example.org:8443/Main/", "https://library.example.org:8443/Main"),
         ("https://library.example.org/api-gateway", "https://library.example.org/api-gateway"),
         ("https://[2001:DB8::1]:443/x", "https://[2001:db8::1]/x"),
         ("http://127.0.0.1:8000/library", "http://127.0.0.1:8000/library"),
-        ("http://127.9.9.9", "http://127.9.9.9"),
         ("http://localhost:80", "http://localhost"),
-        ("http://[::1]:8000", "http://[::1]:8000"),
     ],
 )
 def test_one_library_has_one_spelling(load: Load, written: str, meant: str) -> None:
@@ -90,18 +87,11 @@ def test_one_library_has_one_spelling(load: Load, written: str, meant: str) -> N
     ("address", "remedy"),
     [
         ("http://library.example.org", "use https"),
-        ("http://10.0.0.1", "use https"),
-        ("http://0.0.0.0:8000", "use https"),
-        ("http://[::2]:8000", "use https"),
         ("http://[::ffff:10.0.0.1]", "use https"),
         ("http://localhost.example.org", "use https"),
-        ("http://127.0.0.1.example.org", "use https"),
         ("http://127.1", "use https"),
         ("library.example.org", "must be an address such as https://"),
-        ("ftp://library.example.org", "must be an address such as https://"),
-        ("https://", "must be an address such as https://"),
         ("https://library.example.org:port", "must be an address such as https://"),
-        ("https://library.example.org:99999", "must be an address such as https://"),
         ("https://[::1", "must be an address such as https://"),
         (
             f"https://me:{SECRET}@library.example.org",
@@ -109,10 +99,7 @@ def test_one_library_has_one_spelling(load: Load, written: str, meant: str) -> N
         ),
         (f"https://me:{SECRET}/x@library.example.org", "must be an address such as https://"),
         (f"https://me:{SECRET}\\u2100@library.example.org", "must be an address such as https://"),
-        ("https://library.example.org/api", "must stop before /api"),
         ("https://library.example.org/main/api/v2/", "must stop before /api"),
-        ("https://library.example.org/api/v2/publications", "must stop before /api"),
-        ("https://library.example.org/?x=1", "must not contain a query"),
         ("https://library.example.org/#top", "must not contain a query or a fragment"),
         ("https://library.example.org/a/../b", "must not contain"),
         ("https://library.example.org/%2E%2e/b", "must not contain"),
@@ -155,14 +142,11 @@ def test_any_address_is_understood_or_refused(address: str) -> None:
         ({"api": "v1"}, "tenants.old.api: 'v1' input should be 'v2' or 'v3'"),
         ({"requests_per_minute": 0}, "tenants.old.requests_per_minute: 0 input should be greater than or equal to 1"),
         ({"requests_per_minute": 1.5}, "tenants.old.requests_per_minute: 1.5 input should be a valid integer"),
-        ({"requests_per_minute": "60"}, "tenants.old.requests_per_minute: '60' input should be a valid integer"),
         (
             {"password_env": "correct horse battery"},
             "must be the name of an environment variable, such as PASSWORD_ENV. Never write the secret",
         ),
-        ({"password_env": f"{SECRET}"}, "must be the name of an environment variable"),
         ({"password_env": 12345}, "must be the name of an environment variable"),
-        ({"files": "true"}, "tenants.old.files: 'true' input should be a valid bool"),
         ({"session_cookie_env": "C", "username_env": "U"}, "tenants.old: has two sign-ins: keep either"),
     ],
 )
@@ -263,19 +247,15 @@ def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
             "data: must not have a user name or a password in it; the environment holds the credentials of",
         ),
         ('data = "s3://bucket/a*b"', "data: has a prefix with other characters than letters, digits"),
-        ('data = "s3://bucket/../other"', "data: has a prefix with other characters than letters, digits"),
         ('work = "x"', "work: is for data in a bucket"),
         ('data = "a\\u0000b"', "is not a folder"),
         ('data = "~nosuchuser/x"', "is not a folder"),
         ('timezone = "Mars/Olympus"', "timezone: 'Mars/Olympus' is not a time zone; use a name such as Europe/Vienna"),
-        ('timezone = "../../etc/passwd"', "is not a time zone"),
         ('nightly_at = "25:00"', "nightly_at: '25:00' is not a time of day such as 02:00."),
-        ("nightly_at = 2", "nightly_at: 2 is not a time of day"),
         ('tokens = "~nosuchuser/x"', "tokens: '~nosuchuser/x' is not a folder"),
         (f'postgres_env = "postgres://me:{SECRET}@h/db"', "postgres_env: must be the name of an environment variable"),
         (f'[data]\npassword = "{SECRET}"', "data: input should be a valid string"),
         ("this is no TOML", "is not valid TOML: "),
-        ('[tenants.Old]\nbase_url = "https://h"\napi = "v2"', "tenants.Old: a tenant's name is lower case letters"),
         *(
             (f"[identifiers.{name}]\n{table}", f"identifiers{expected}")
             for name, table, expected in (
@@ -336,26 +316,19 @@ BASIC = {"username_env": "OLD_USER", "password_env": "OLD_PASSWORD"}
 
 
 def test_credentials_come_from_the_environment_when_they_are_needed(load: Load) -> None:
-    """Secrets are named by environment variable, never written."""
+    """Secrets are named by environment variable, never written; and no repr, which may end up in a log, shows them (I10)."""
     settings = load(**BASIC)
     found = settings.credentials("old", {"OLD_USER": "me", "OLD_PASSWORD": f"{SECRET} with: é"})
     assert found == BasicCredentials("me", f"{SECRET} with: é")
     cookie = load(session_cookie_env="OLD_COOKIE").credentials("old", {"OLD_COOKIE": "ab12=="})
     assert cookie == SessionCookie("ab12==")
-
-
-def test_no_repr_shows_a_secret(load: Load) -> None:
-    """I10: reprs end up in tracebacks and logs."""
-    settings = load(**BASIC)
-    assert SECRET not in repr(settings.credentials("old", {"OLD_USER": "me", "OLD_PASSWORD": SECRET})) + repr(settings)
-    assert SECRET not in repr(SessionCookie(SECRET))
+    assert not [secret for secret in (SECRET, "ab12") if secret in repr((settings, found, cookie))]
 
 
 @pytest.mark.parametrize(
     ("keys", "environment", "expected"),
     [
         ({}, {}, "tenants.old has no sign-in for v2. Name the variables that hold it: username_env and password_env"),
-        ({"username_env": "OLD_USER"}, {"OLD_USER": "me"}, "tenants.old has no sign-in for v2"),
         (
             BASIC,
             {"OLD_PASSWORD": SECRET},
@@ -374,7 +347,6 @@ def test_no_repr_shows_a_secret(load: Load) -> None:
             "tenants.old.password_env: the environment variable that it names contains a line break",
         ),
         ({"session_cookie_env": "C"}, {"C": f"a={SECRET}; b=c"}, "contains a blank, quote, comma, semicolon"),
-        ({"session_cookie_env": "C"}, {"C": f"{SECRET}\r\nx: y"}, "contains a blank, quote, comma, semicolon"),
         (
             {"session_cookie_env": "C"},
             {},
