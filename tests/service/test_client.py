@@ -1,16 +1,10 @@
-"""The client as a whole: one error for each kind of response, no secret in any of them, and a prompt end after Ctrl-C."""
+"""The client as a whole: one error for each kind of response, and no secret in any of them."""
 
 from __future__ import annotations
 
 import base64
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,7 +23,6 @@ from pipelines.errors import (
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
-from pipelines.service.listing.prefetch import QUICK
 from pipelines.settings.config_file import load_settings
 from pipelines.state.local import LocalState
 from tests.sandbox.process import SandboxProcess
@@ -72,26 +65,6 @@ def test_each_kind_of_answer_has_its_error(
     assert type(caught.value) is error
     assert caught.value.exit_status == ExitStatus(exit_status)
     assert f"GET {server.url}/api/v2/publications?page=1" in str(caught.value)
-
-
-@pytest.mark.parametrize("status", [401, 403, 404, 422, 302, 501, 200])
-def test_a_probe_gets_any_status(serve: Serve, client_for: ClientFor, status: int) -> None:
-    """A probe gets the response itself, whatever its status."""
-    server = serve(lambda _: Answer(ERROR, status=status, headers={"Location": "/login"}))
-    assert client_for(server.url).ask(f"{server.url}/api/v2/publications", {"page": 1}).status_code == status
-    assert len(server.received) == 1
-
-
-@pytest.mark.parametrize("signed_in", [True, False], ids=["signed in", "not signed in"])
-@pytest.mark.parametrize(("status", "tries"), [(503, 2), (429, 1)])
-def test_a_probe_does_not_wait_for_long(
-    *, serve: Serve, client_for: ClientFor, status: int, tries: int, signed_in: bool
-) -> None:
-    """A person waits for the response: a second try, and none after a 429."""
-    server = serve(lambda _: Answer(ERROR, status=status))
-    with pytest.raises(TemporaryError, match=str(status)):
-        client_for(server.url).ask(f"{server.url}/api/v2/publications", signed_in=signed_in)
-    assert len(server.received) == tries
 
 
 def test_a_question_without_a_sign_in_carries_none(serve: Serve, client_for: ClientFor) -> None:
@@ -190,16 +163,6 @@ def test_open_client_with_a_session_cookie(
     assert sandbox.counts()["requests"] == client.requests == 1
 
 
-def test_v3_without_a_sign_in_names_the_command(configured: Callable[[str], Path], tmp_path: Path) -> None:
-    """I3: a plain message with the command to run; nothing was sent."""
-    path = configured("https://library.example.org")
-    path.write_text(path.read_text().replace('"v2"', '"v3"'))
-    with open_client(load_settings(path), "old", state=LocalState(tmp_path / "state.db")) as client:
-        with pytest.raises(SignInError, match=r"Nobody has signed in to 'old'.*Run `bookferry login old`"):
-            client.get(f"{client.api_url}/publications")
-        assert client.requests == 0
-
-
 def test_both_api_versions_of_a_library_share_one_budget(
     sandbox: SandboxProcess, configured: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
@@ -210,106 +173,3 @@ def test_both_api_versions_of_a_library_share_one_budget(
         client.get(f"{client.api_url}/publications")
         assert client.requests_per_minute == 7
     assert Budget(LocalState(tmp_path / "state.db"), *settings.budget_of("new")).used() == 1
-
-
-# ---- Ctrl-C -----------------------------------------------------------------------------------------------------------------------------
-
-LISTING = """
-    import sys, threading
-    from pathlib import Path
-    from pipelines.service.client import open_client
-    from pipelines.service.listing.listing import Listing
-    from pipelines.state.local import LocalState
-    from pipelines.settings.config_file import load_settings
-
-    config, state = Path(sys.argv[1]), Path(sys.argv[2])
-    try:
-        with open_client(load_settings(config), "old", state=LocalState(state)) as client:
-            print("begun", flush=True)
-            for page in Listing(client, ["publications"]).pages():
-                print("page", page.number, flush=True)
-    except KeyboardInterrupt:
-        for thread in threading.enumerate():
-            if thread.name == "listing":
-                thread.join(1)
-        print("interrupted", sum(thread.name == "listing" for thread in threading.enumerate()), flush=True)
-"""
-
-
-@pytest.fixture
-def run_listing(tmp_path: Path) -> Iterator[Callable[[Path], subprocess.Popen[str]]]:
-    """Starts a process that lists a library and can be interrupted."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start(config: Path) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", textwrap.dedent(LISTING), str(config), str(tmp_path / "state.db")]
-        pipe = subprocess.PIPE
-        started.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-def hang_on(hanging: set[int], arrived: Callable[[int], None]) -> Script:
-    """A listing of 1,000 pages, some of which never get a response."""
-
-    def script(request: Received) -> Answer:
-        number = int(request.query["page"])
-        arrived(number)
-        if number in hanging:
-            time.sleep(10_000)
-        return Answer({"records": [{"id": number}]}, headers={"X-Total": "1000"})
-
-    return script
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("hanging", "limit", "spent", "pages"),
-    [
-        ({1}, 100_000, 0, 0),
-        ({2, 3, 4}, 100_000, 0, 1),
-        (set(range(4, 1000)), 100_000, 0, 3),
-        (set(), 3, 0, 2),
-        (set(), 1, 1, 0),
-    ],
-    ids=["the first page hangs", "some pages hang", "all others hang", "waiting for the budget", "waiting to begin"],
-)
-def test_ctrl_c_ends_a_listing_at_once(
-    *,
-    serve: Serve,
-    configured: Callable[[str], Path],
-    run_listing: Callable[[Path], subprocess.Popen[str]],
-    tmp_path: Path,
-    hanging: set[int],
-    limit: int,
-    spent: int,
-    pages: int,
-) -> None:
-    """Whatever the threads wait for, a hanging response or the budget: the process ends within seconds, with all its threads."""
-    seen: set[int] = set()
-    server = serve(hang_on(hanging, seen.add))
-    config = configured(server.url)
-    config.write_text(config.read_text().replace("= 100000", f"= {limit}"))
-    budget = Budget(LocalState(tmp_path / "state.db"), *load_settings(config).budget_of("old"))
-    for _ in range(spent):
-        budget.acquire().sent()
-    process = run_listing(config)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begun\n"
-    for number in range(1, pages + 1):
-        assert process.stdout.readline() == f"page {number}\n"
-    until = time.monotonic() + 200
-    while hanging and not hanging & seen:
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGINT)
-    begun = time.monotonic()
-    output, errors = process.communicate(timeout=200)
-    assert time.monotonic() - begun < 45, "not the minute of the budget, nor the hours of the service"
-    assert (output, errors, process.returncode) == ("interrupted 0\n", "", 0)
-    # A request that the interruption cut off after it had left is charged, although the service may never have read it.
-    assert 0 <= budget.used() - len(seen) - spent <= QUICK
