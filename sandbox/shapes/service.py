@@ -16,7 +16,6 @@ from sandbox.endpoints import Router, Schema, Version
 from sandbox.errors import ApiError, unprocessable
 from sandbox.shapes.fields import Field, sources
 from sandbox.shapes.lists import RecordList
-from sandbox.shapes.members import ENDPOINTS, SCHEMAS
 from sandbox.shapes.shape import Merge, Shape
 from sandbox.v2 import V2
 from sandbox.v3 import RESOURCES, V3
@@ -59,8 +58,6 @@ def _shaped(text: str) -> Version:
         endpoints = tuple(
             shapes[each.resource].endpoint(each) if each.resource in shapes else each for each in V3.endpoints
         )
-        if "collections" in shapes and shapes["collections"].members:
-            endpoints, schemas = (*endpoints, *ENDPOINTS[shapes["collections"].members]), schemas | SCHEMAS
         for shape in shapes.values():
             for of_record in shape.lists:
                 endpoints = (*endpoints, *of_record.endpoints(shape.resource))

@@ -35,9 +35,7 @@ class Shape:
 
     ``verb``: the method of a change, which has the fields to change, or, if it ``replaces``, empties the others. ``answer``: what a
     create and a change answer. ``status``: of a create; None for the usual one. ``merge``: of authorities and locations.
-    ``members``: the publications of a collection are ``listed`` at an address of their own, and may be ``added`` there, or also
-    ``removed``. ``ids``: what stands before the number in an id, which is a text then. ``lists``: of other records,
-    at addresses of their own.
+    ``ids``: what stands before the number in an id, which is a text then. ``lists``: of other records, at addresses of their own.
     """
 
     resource: Resource
@@ -48,7 +46,6 @@ class Shape:
     answer: str = one_of("record", "id")
     status: int | None = one_of(None, 200, 201, 202)
     merge: Merge | None = None
-    members: str = one_of("", "listed", "added", "removed")
     ids: str = ""
     lists: tuple[RecordList, ...] = ()
 

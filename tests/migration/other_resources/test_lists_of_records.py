@@ -36,6 +36,10 @@ from tests.sandbox.process import SandboxProcess
 
 NAMES: dict[str, Any] = {"name": {"from": "name", "required": True}, "description": {"from": "description"}}
 BOOKS = {"from": "publication_ids"}
+PUBLICATIONS: dict[str, dict[str, Any]] = {
+    "publications": {"of": "publications", "key": "publication_id", "kept_in": "publication_ids", "added": False}
+}
+"""The publications of a collection at an address of their own, which takes no further ones."""
 
 
 @pytest.fixture
@@ -82,7 +86,7 @@ def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> N
 @pytest.mark.parametrize("pair", ["target", "empty"], indirect=True)
 def test_members_at_an_address_of_their_own_are_moved_where_the_target_takes_them(pair: LibraryPair) -> None:
     """As numbers in its records. `nested` of the source reads them; they lead to the records of the target."""
-    settings = {"tenant": "library", "shapes": {"resources": {"collections": {"fields": NAMES, "members": "listed"}}}}
+    settings = {"tenant": "library", "shapes": {"resources": {"collections": {"fields": NAMES, "lists": PUBLICATIONS}}}}
     pair.sandbox.control("PUT", "settings", settings)
     read_nested(pair)
     snapshot = back_up(pair, "run")
@@ -144,7 +148,7 @@ def test_an_undo_removes_the_members_that_the_plan_added_and_no_others(pair: Lib
     """I8, I9: by the DELETE of the target's description, whatever processes are killed. What people added stays."""
     for number, collection in records_of(pair, "collections").items():
         pair.call("PATCH", f"collections/{number}", {"publication_ids": collection["publication_ids"][:1]})
-    keep_members_apart(pair, members="removed")
+    keep_members_apart(pair, removed=True)
     before = members_of(pair, pair.target)
     with KillingWay(pair.sandbox.url) as way, closing(Applies()) as processes:
         direct = pair.sandbox.base_url(pair.target)
@@ -224,10 +228,11 @@ def test_the_mapping_file_says_how_members_are_added(pair: LibraryPair) -> None:
     assert members_of(pair, pair.target) == members_of(pair, "library")
 
 
-def keep_members_apart(pair: LibraryPair, description: str = "follows", members: str = "added") -> None:
+def keep_members_apart(pair: LibraryPair, description: str = "follows", *, removed: bool = False) -> None:
     """Let both libraries have the publications of a collection at an address of their own, and let both be read."""
-    for tenant, allowed in (("library", "listed"), (pair.target, members)):
-        shapes = {"description": description, "resources": {"collections": {"fields": NAMES, "members": allowed}}}
+    for tenant, allowed in (("library", {}), (pair.target, {"added": True, "removed": removed})):
+        lists = {"publications": {**PUBLICATIONS["publications"], **allowed}}
+        shapes = {"description": description, "resources": {"collections": {"fields": NAMES, "lists": lists}}}
         pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
     if "nested" not in pair.config.read_text():
         read_nested(pair, "old", "new")
@@ -385,7 +390,7 @@ def name_of(record: dict[str, Any]) -> str:
 def test_members_that_the_target_takes_at_no_field_are_lacking(pair: LibraryPair) -> None:
     """Its own list is at an address of its own, too: they are counted and named, by plan, apply and verify."""
     for tenant in ("library", "target"):
-        shapes = {"resources": {"collections": {"fields": NAMES, "members": "listed"}}}
+        shapes = {"resources": {"collections": {"fields": NAMES, "lists": PUBLICATIONS}}}
         pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
     read_nested(pair)
     plan = pair.plan(back_up(pair, "run"), resources=("collections",))
