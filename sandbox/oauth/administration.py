@@ -1,10 +1,10 @@
 """Management of issued clients, grants and tokens at the control endpoint. The service's own endpoints are not shown.
 
-service.md#clients has the facts: PKCE on by default, the surface chosen at creation, a secret that is shown once, and a revocation that
-ends all connections. Secrets are not rotated here.
+service.md#clients has the facts: a secret that is shown once, and a revocation that ends all connections. Secrets are not rotated here,
+each client uses PKCE, and its tokens are for the REST API.
 
 | POST | /_control/tokens | an access token without OAuth |
-| POST | /_control/oauth/clients | issue a client with its metadata, `pkce` and `surface` |
+| POST | /_control/oauth/clients | issue a client with its metadata |
 | POST | /_control/oauth/clients/revoke | `client_id`, of any client |
 | GET | /_control/oauth/grants | the active grants |
 | POST | /_control/oauth/grants/end | end the grants of `client_id`, of `person` (an e-mail address), or of both |
@@ -20,7 +20,7 @@ from sandbox.oauth.errors import OAuthError
 from sandbox.oauth.grants import active_grants, end_grant, issue_pair, new_grant
 from sandbox.oauth.registration import PUBLIC, add_client, find_client, new_client
 from sandbox.oauth.scopes import with_asset_scopes
-from sandbox.oauth.surfaces import PATHS, REST_API
+from sandbox.oauth.surfaces import REST_API
 from sandbox.permissions import SCOPES
 from sandbox.state.records import Document
 from sandbox.tenants import Tenant
@@ -29,8 +29,7 @@ from sandbox.tenants import Tenant
 def issue_token(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Returns an access token without OAuth.
 
-    ``person`` is an e-mail address, ``scopes`` a list (default: all), ``surface`` the REST API or the MCP server. ``before_assets``: as if
-    it were issued before the asset scopes existed.
+    ``person`` is an e-mail address, ``scopes`` a list (default: all). ``before_assets``: as if it were older than the asset scopes.
     """
     scopes = body.get("scopes", list(SCOPES))
     if not isinstance(scopes, list) or any(scope not in SCOPES for scope in scopes):
@@ -40,26 +39,19 @@ def issue_token(tenant: Tenant, body: Mapping[str, Any]) -> object:
         raise unprocessable("person: must be the e-mail address of a user")
     if body.get("before_assets"):
         scopes = with_asset_scopes(scopes)
-    grant = new_grant(tenant, None, person, scopes, _surface(body))
+    grant = new_grant(tenant, None, person, scopes, REST_API)
     return {"access_token": issue_pair(tenant, grant, scopes, renewable=False)["access_token"]}
-
-
-def _surface(body: Mapping[str, Any]) -> str:
-    surface: str = body.get("surface", REST_API)
-    if surface not in PATHS:
-        raise unprocessable(f"surface: must be one of {', '.join(PATHS)}")
-    return surface
 
 
 def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Issues a client; its secret is shown here only."""
     try:
-        client = new_client(dict(body), issued=True, pkce=bool(body.get("pkce", True)), surface=_surface(body))
+        client = new_client(dict(body), issued=True)
     except OAuthError as refusal:
         raise unprocessable(refusal.message) from None
     if client["token_endpoint_auth_method"] == PUBLIC:
         raise unprocessable("token_endpoint_auth_method: a client issued by an administrator is always confidential")
-    return {**add_client(tenant, client), "pkce": client["pkce"], "surface": client["surface"]}
+    return add_client(tenant, client)
 
 
 def revoke(tenant: Tenant, body: Mapping[str, Any]) -> object:

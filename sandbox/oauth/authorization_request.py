@@ -29,7 +29,7 @@ class AuthorizationRequest:
     scopes: tuple[str, ...]
     surface: str
     resource: str | None
-    challenge: str | None
+    challenge: str
 
 
 def find_client_of(parameters: Parameters, tenant: Tenant) -> tuple[Document, str]:
@@ -61,7 +61,7 @@ def check_request(parameters: Parameters, client: Document, redirect_uri: str, b
         raise invalid_request("response_type is missing")
     if response_type not in client["response_types"]:
         raise OAuthError("unsupported_response_type", "response_type must be code")
-    _check_challenge(parameters.get("code_challenge"), parameters.get("code_challenge_method"), client)
+    challenge = _challenge(parameters)
     scope, registered = parameters.get("scope"), client["scope"].split()
     if scope is not None and not is_valid_scope(scope):
         raise invalid_scope("scope must be names separated by one space each")
@@ -70,16 +70,16 @@ def check_request(parameters: Parameters, client: Document, redirect_uri: str, b
         raise invalid_scope("The client is registered for none of these scopes")
     resource = parameters.get("resource")
     surface = surfaces.target_surface(client, resource, base_url)
-    return AuthorizationRequest(client, redirect_uri, scopes, surface, resource, parameters.get("code_challenge"))
+    return AuthorizationRequest(client, redirect_uri, scopes, surface, resource, challenge)
 
 
-def _check_challenge(challenge: str | None, method: str | None, client: Document) -> None:
-    """An administrator may have issued the client without PKCE; every other one needs it (service.md#clients)."""
+def _challenge(parameters: Parameters) -> str:
+    """Every client needs PKCE; a service can issue one without it (service.md#clients), the sandbox does not."""
+    challenge = parameters.get("code_challenge")
     if challenge is None:
-        if client["pkce"] or method is not None:
-            raise invalid_request("code_challenge is missing")
-        return
-    if method != "S256":
+        raise invalid_request("code_challenge is missing")
+    if parameters.get("code_challenge_method") != "S256":
         raise invalid_request("code_challenge_method must be S256")
     if not _CHALLENGE.fullmatch(challenge):
         raise invalid_request("code_challenge must be 43 characters of base64url")
+    return challenge

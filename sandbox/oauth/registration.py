@@ -90,11 +90,11 @@ def find_client(tenant: Tenant, client_id: str | None) -> Document | None:
     return tenant.records["clients"].find("client_id", client_id) if client_id else None
 
 
-def new_client(metadata: Any, *, issued: bool = False, pkce: bool = True, surface: str | None = None) -> Document:
+def new_client(metadata: Any, *, issued: bool = False) -> Document:
     """Returns a client with these metadata and a new id, or raises the error of RFC 7591.
 
-    ``issued``: by an administrator; ``pkce``: whether it has to use it; ``surface``: the target of an issued client's tokens. The
-    default of the grant types is both, because an access token comes with a refresh token (service.md#tokens).
+    ``issued``: by an administrator. The default of the grant types is both, because an access token comes with a refresh token
+    (service.md#tokens).
     """
     if problem := payload_problem(metadata, _METADATA, {}):
         error = "invalid_redirect_uri" if "redirect_uris" in problem else "invalid_client_metadata"
@@ -120,8 +120,6 @@ def new_client(metadata: Any, *, issued: bool = False, pkce: bool = True, surfac
         "response_types": list(RESPONSE_TYPES),
         "scope": " ".join(intersection(names)),
         "issued": issued,
-        "pkce": pkce,
-        "surface": surface,
     }
 
 

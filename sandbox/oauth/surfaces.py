@@ -17,15 +17,13 @@ PATHS = {REST_API: "/api/v3", MCP_SERVER: "/mcp"}
 def target_surface(client: Document, resource: str | None, base_url: str) -> str:
     """Returns the surface of an authorization's token, or raises ``invalid_target`` (service.md#oauth).
 
-    An issued client has its own surface. A client that registered itself has to name the REST API; if it registered for reading
-    only and does not, its token is for the MCP server.
+    The tokens of an issued client are for the REST API. A client that registered itself has to name that; if it registered for
+    reading only and does not, its token is for the MCP server.
     """
-    surface: str = client["surface"] or REST_API
     if resource is not None:
-        check_resource(resource, surface, base_url)
-        return surface
-    if client["surface"] is not None:
-        return surface
+        check_resource(resource, REST_API, base_url)
+    if resource is not None or client["issued"]:
+        return REST_API
     if is_read_only(client["scope"].split()):
         return MCP_SERVER
     raise invalid_target(f"resource is missing; it must be {base_url}{PATHS[REST_API]}")

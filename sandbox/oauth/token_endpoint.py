@@ -84,12 +84,8 @@ def _exchange_code(form: Parameters, client: Document, tenant: Tenant, base: str
     return issue_pair(tenant, grant, grant["scopes"])
 
 
-def _check_verifier(verifier: str | None, challenge: str | None) -> None:
-    """Checks PKCE with S256. A verifier without a challenge is refused: an attacker may have removed the challenge."""
-    if challenge is None:
-        if verifier is not None:
-            raise invalid_grant("The authorization had no code_challenge")
-        return
+def _check_verifier(verifier: str | None, challenge: str) -> None:
+    """Checks PKCE with S256."""
     if verifier is None:
         raise invalid_grant("code_verifier is missing")
     hashed = urlsafe_b64encode(hashlib.sha256(verifier.encode("utf-8", "replace")).digest()).rstrip(b"=")
