@@ -88,12 +88,6 @@ def test_a_cover_that_has_addresses_for_several_sizes(urls: object) -> None:
     assert len(found) == (expected is not None)
 
 
-def test_half_a_character_in_an_address() -> None:
-    """Kept as U+FFFD, so that a database can hold it."""
-    [cover, _asset] = file_references(b'{"cover": {"id": "c", "url": "https://x/\\ud800"}, "assets": [{}]}')
-    assert cover.address == "https://x/�"
-
-
 def test_an_asset_alone_is_the_same_file() -> None:
     """An asset that is asked for again has the key that the listing gave it."""
     record = publication()
@@ -102,42 +96,41 @@ def test_an_asset_alone_is_the_same_file() -> None:
     assert asset_reference(b"[]", 1) is None
 
 
-class TestContentKeys:
-    """From night to night: the same while the content is the same."""
+SIGNED_ANEW = ADDRESS.replace("abc", "def")
+UNNAMED = {"metadata": STORED["metadata"]}
+"""A file without an id of its own."""
 
-    def key(self, **changes: Any) -> str:
-        """Key of the one asset, with other members."""
-        [asset] = references({"id": 1, "assets": [{**publication()["assets"][0], **changes}]})
-        return asset.content_key
 
-    def test_a_new_signature_or_name_is_not_another_content(self) -> None:
-        """What the file's own id names is one content, whatever it is called and wherever it is had from."""
-        signed_anew = ADDRESS.replace("abc", "def")
-        assert self.key(url=signed_anew, name="B", id=6) == self.key() == self.key(url=None)
+@pytest.mark.parametrize(
+    ("before", "after", "is_same"),
+    [
+        ({}, {"url": SIGNED_ANEW, "name": "B", "id": 6}, True),
+        ({}, {"url": None}, True),
+        ({}, {"file": {**STORED, "id": "f2"}}, False),
+        ({}, {"file": {**STORED, "metadata": {"size": 8}}}, False),
+        ({}, {"file": {**STORED, "storage": "other"}}, False),
+        ({"file": UNNAMED}, {"file": UNNAMED, "url": SIGNED_ANEW}, True),
+        ({"file": UNNAMED}, {"file": {"metadata": {**STORED["metadata"], "size": 8}}}, False),  # type: ignore[dict-item]
+        ({"file": UNNAMED}, {"file": {"metadata": {**STORED["metadata"], "filename": "b.pdf"}}}, False),  # type: ignore[dict-item]
+        ({"file": UNNAMED}, {"file": UNNAMED, "url": "https://storage.example/b.pdf"}, False),
+        ({"file": UNNAMED}, {"file": UNNAMED, "id": 6}, False),
+    ],
+)
+def test_a_content_key_is_the_same_while_the_content_is(
+    before: dict[str, Any], after: dict[str, Any], is_same: bool
+) -> None:
+    """What the file's own id names is one content; without one, all that is known counts but the signature in the address."""
+    assert (key_of(**before) == key_of(**after)) is is_same
 
-    @pytest.mark.parametrize(
-        "file", [{**STORED, "id": "f2"}, {**STORED, "metadata": {"size": 8}}, {**STORED, "storage": "other"}]
-    )
-    def test_another_stored_file_is(self, file: dict[str, Any]) -> None:
-        """Its id, its size and the storage that holds it tell it apart."""
-        assert self.key(file=file) != self.key()
 
-    def test_without_an_id_of_its_own_all_that_is_known_counts(self) -> None:
-        """The signature in the address excepted."""
-        file = {"metadata": STORED["metadata"]}
-        known = self.key(file=file)
-        assert known == self.key(file=file, url=ADDRESS.replace("abc", "def"))
-        assert not known.startswith("?")
-        others = [
-            self.key(file={"metadata": {**STORED["metadata"], "size": 8}}),  # type: ignore[dict-item]
-            self.key(file={"metadata": {**STORED["metadata"], "filename": "b.pdf"}}),  # type: ignore[dict-item]
-            self.key(file=file, url="https://storage.example/b.pdf"),
-            self.key(file=file, id=6),
-        ]
-        assert len({known, *others}) == 5
+@pytest.mark.parametrize(
+    ("file", "is_known"), [(None, False), ({"id": ""}, False), ({"id": "f"}, True), (UNNAMED, True)]
+)
+def test_without_id_and_size_the_storage_has_to_be_asked(file: object, is_known: bool) -> None:
+    assert key_of(file=file).startswith("?") is not is_known
 
-    def test_without_a_size_either_nobody_can_tell(self) -> None:
-        """Then the storage has to be asked."""
-        assert self.key(file=None).startswith("?")
-        assert self.key(file={"id": ""}).startswith("?")
-        assert not self.key(file={"id": "f"}).startswith("?")
+
+def key_of(**changes: Any) -> str:
+    """Content key of the one asset, with other members."""
+    [asset] = references({"id": 1, "assets": [{**publication()["assets"][0], **changes}]})
+    return asset.content_key

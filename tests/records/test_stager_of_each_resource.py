@@ -96,34 +96,6 @@ class TestTotal:
         assert whole.residue == sum((piece.residue for piece in pieces), Counter())
 
 
-@pytest.mark.parametrize(
-    ("sent", "rows", "left"),
-    [
-        (["admin", "librarian"], ["admin", "librarian"], {}),
-        ([{"id": 4, "name": "admin"}], ["admin"], {"roles[0].id": 4}),
-        ([None, 7], [None, "7"], {}),
-        ("admin", [], {"roles": "admin"}),
-        (None, [], {}),
-    ],
-)
-def test_roles(sent: object, rows: list[str | None], left: dict[str, Any]) -> None:
-    """`roles` is a list of role names (service.md#users); other shapes lose nothing."""
-    _row, residue, staged = staged_one("users", {"id": 3, "roles": sent})
-    assert [(one["user_id"], one["role"]) for one in staged.tables["user_roles"].to_pylist()] == [
-        (3, one) for one in rows
-    ]
-    assert residue == left
-
-
-def test_publications_of_a_collection() -> None:
-    """Ids are whole numbers, or the ids of objects; any other value stays in the residue under its path."""
-    sent = [7, "8", {"id": 9, "title": "T"}, "nine"]
-    _row, residue, staged = staged_one("collections", {"id": 1, "publication_ids": sent})
-    rows = staged.tables["collection_publications"].to_pylist()
-    assert [one["publication_id"] for one in rows] == [7, 8, 9, None]
-    assert residue == {"publication_ids[2].title": "T", "publication_ids[3]": "nine"}
-
-
 def test_what_a_column_cannot_hold_is_residue() -> None:
     """Invalid numbers and dates are residue; the valid values beside them have columns."""
     row, residue, _staged = staged_one(
@@ -188,3 +160,28 @@ def test_long_texts_are_searched_once(text: str) -> None:
     """I13: the search for signed addresses takes linear time, whatever text a hostile library sends."""
     _row, residue, _staged = staged_one("tasks", {"id": 1, "odd": text})
     assert residue == {"odd": text}
+
+
+@pytest.mark.parametrize(
+    ("resource", "entries", "sent", "column", "rows", "left"),
+    [
+        ("users", "roles", ["admin", 7, None], "role", ["admin", "7", None], {}),
+        ("users", "roles", [{"id": 4, "name": "admin"}], "role", ["admin"], {"roles[0].id": 4}),
+        ("users", "roles", "admin", "role", [], {"roles": "admin"}),
+        (
+            "collections",
+            "publication_ids",
+            [7, "8", {"id": 9, "title": "T"}, "nine"],
+            "publication_id",
+            [7, 8, 9, None],
+            {"publication_ids[2].title": "T", "publication_ids[3]": "nine"},
+        ),
+    ],
+)
+def test_entries_of_a_list(
+    resource: str, entries: str, sent: object, *, column: str, rows: list[Any], left: dict[str, Any]
+) -> None:
+    """Names of roles (service.md#users) and ids of publications, also as objects; other shapes lose nothing."""
+    _row, residue, staged = staged_one(resource, {"id": 3, entries: sent})
+    assert [row[column] for row in staged.tables[STAGED[resource][1].name].to_pylist()] == rows
+    assert residue == left

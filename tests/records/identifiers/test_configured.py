@@ -10,7 +10,6 @@ from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.settings.identifier_types import IdentifierSettings
 from tests.records.identifiers import texts
-from tests.records.identifiers.identified import identify
 
 PMCID = {"pattern": "PMC[1-9][0-9]{0,7}", "fields": ("pmcid", "pmc"), "case": "upper"}
 HANDLE = {"pattern": r"[0-9.]+/[^\s;]+"}
@@ -58,12 +57,3 @@ def test_what_came_out_comes_out_again(kind: str, text: str) -> None:
         assert [(each.type, each.value, each.verdict in GOOD) for each in again] == [
             (one.type, one.value, one.verdict in GOOD)
         ]
-
-
-def test_every_field_of_a_type_is_read() -> None:
-    record = {"pmcid": "PMC1", "pmc": "PMC2", "doi": None}
-    found = identify(record, KINDS)
-    assert [(one.source_field, one.type, one.value) for one in found] == [
-        ("pmcid", "pmcid", "PMC1"),
-        ("pmc", "pmcid", "PMC2"),
-    ]

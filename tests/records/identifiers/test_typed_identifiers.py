@@ -2,30 +2,7 @@
 
 from __future__ import annotations
 
-from tests.records.identifiers.identified import entries_of, identify
-
-RECORD = {
-    "title": "A record",
-    "doi": "https://doi.org/10.1000/ABC",
-    "isbn": "0306406152 (pbk.); 9780306406157; 9.78e+12; 1521-4095",
-    "issn": None,
-    "arxiv_id": "",
-    "pmid": "18243976",
-}
-
-
-def test_the_good_values_of_flat_fields_are_a_list_with_each_once() -> None:
-    found = identify(RECORD)
-    good = [
-        {"type": "doi", "value": "10.1000/abc"},
-        {"type": "isbn", "value": "9780306406157"},
-        {"type": "issn", "value": "1521-4095"},
-        {"type": "pmid", "value": "18243976"},
-    ]
-    assert entries_of(found) == good
-    assert entries_of(identify({"doi": "10.1000/a", "isbn": "doi:10.1000/a"})) == [
-        {"type": "doi", "value": "10.1000/a"}
-    ]
+from tests.records.identifiers.identified import identify
 
 
 def test_a_typed_list_is_read_like_the_fields() -> None:

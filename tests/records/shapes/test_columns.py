@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.records.residue import IGNORED
 from pipelines.records.shapes.observation import MAX_FIELDS, MAX_MEMBERS, OTHERS, ObservedColumn, Observer, RecordShape
 from pipelines.records.stager import Stager
 from pipelines.records.tables.observed_columns import MAX_COLUMNS, observe_columns, with_columns
 from pipelines.records.tables.registry import STAGED
+from tests.records.scalars import lost
 
 TODAY, TOMORROW = "2026-11-22", "2026-11-23"
 Record = dict[str, Any]
@@ -175,14 +175,9 @@ made_up = st.lists(st.dictionaries(names | st.text(max_size=3), values, max_size
 def test_every_scalar_is_in_a_column_or_in_the_residue(records: list[Record], resource: str, is_observed: bool) -> None:
     """I6: whatever the shape, with observed columns and without, each scalar of a record is in its row or in the rows of its list."""
     columns = observed(records, resource) if is_observed else []
-    payloads = [json.dumps(record).encode() for record in records]
-    batches = Stager(resource, columns)(payloads, ["hash"] * len(records)).tables
-    for number, record in enumerate(records):
-        row = batches[resource].slice(number, 1).to_pylist()[0]
-        listed = [entry for name, batch in batches.items() if name != resource for entry in batch.to_pylist()]
-        held = {*_texts(row)} | {text for entry in listed for text in _texts(entry)}
-        lost = [value for value in _scalars(record) if _text(value) not in held and "://" not in _text(value)]
-        assert lost == []
+    for record in records:
+        staged = Stager(resource, columns)([json.dumps(record).encode()], ["hash"])
+        assert lost(record, staged.tables.values()) == []
 
 
 @pytest.mark.long
@@ -194,39 +189,3 @@ def test_a_second_night_keeps_every_column(first: list[Record], second: list[Rec
     assert {column.name for column in before} <= {column.name for column in after}
     assert len({column.name.casefold() for column in after}) == len(after)
     staged(second, columns=after)
-
-
-def _scalars(value: Any, key: str = "") -> Iterator[Any]:
-    if key in IGNORED or value is None or value == "":
-        return
-    if isinstance(value, dict):
-        for name, member in value.items():
-            yield from _scalars(member, name)
-    elif isinstance(value, list):
-        for entry in value:
-            yield from _scalars(entry)
-    else:
-        yield value
-
-
-def _texts(row: Record) -> Iterator[str]:
-    """Every scalar of a row as text, those inside of JSON, too."""
-    for value in row.values():
-        if value is None:
-            continue
-        yield _text(value)
-        if isinstance(value, str):
-            try:
-                inner = json.loads(value)
-            except ValueError:
-                continue
-            yield from map(_text, _scalars(inner))
-
-
-def _text(value: Any) -> str:
-    """A scalar as text; equal numbers are equal text."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(float(value)) if abs(value) < 2**53 else repr(value)
-    return value.isoformat() if isinstance(value, date) else str(value)

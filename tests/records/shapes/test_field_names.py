@@ -11,62 +11,24 @@ from pipelines.records.shapes.observation import Observer
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "publication_id",
-        "publicationId",
-        "publication-id",
-        "publication.id",
-        "PublicationID",
-        "publicationIDs",
-        "PUBLICATION_IDS",
-        "publicationid",
-        "BOOKIDS",
-    ],
-)
-def test_a_name_is_read_by_its_words(name: str) -> None:
-    assert is_named_as_id(name)
-    assert resource_named(stem_of(name)) == "publications"
-
-
-@pytest.mark.parametrize("name", ["paid", "valid", "grid", "dueDate", "title", "bids", "userpaid"])
-def test_other_words_end_in_id_as_well(name: str) -> None:
-    assert not is_named_as_id(name)
-
-
-@pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
         ("publicationId", 7, True),
-        ("records", [1, 2], True),
-        ("holding", {"location_id": 7}, True),
         ("members", [{"publication_id": 7}], True),
         ("items", [{"publication": {"id": 7}, "position": 1}], True),
-        ("subject-id", "12", True),
-        ("copies", 3, True),
         ("curator", 2, True),
-        ("publisher", "Elsevier", False),
         ("shelf", {"room": {"locationIds": [3]}}, True),
         ("external_id", "A-12", False),
-        ("position", 3, False),
         ("year", 1984, False),
         ("borrower", {"number": 7}, True),
         ("book_no", 7, True),
-        ("bookNos", [7], True),
-        ("BOOKNO", "7", True),
         ("item", {"ref": "7"}, True),
-        ("itemref", 7, True),
         ("see-also", {"the-books": [{"nr": 7}]}, True),
-        ("locationRef", {"value": 7}, True),
         ("loan", {"to": {"user": {"key": [7]}}}, True),
         ("borrower", {"card": {"number": 7}}, False),
         ("item", {"price": 7}, False),
         ("box", {"number": 7}, False),
-        ("volume_no", 7, False),
-        ("borrower", {"number": "B-7"}, False),
         ("location", "Main building", False),
-        ("members", ["Ada", "Grace"], False),
-        ("size", {"width": 3}, False),
         ("publication_id", None, False),
     ],
 )
@@ -75,3 +37,15 @@ def test_what_may_have_numbers_of_records(name: str, value: Any, *, expected: bo
     observer = Observer()
     observer.observe([{name: value}])
     assert may_name_records(name, observer.shape.fields[name]) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "resource"),
+    [
+        *((name, "publications") for name in ("publication_id", "publication.id", "PublicationID", "BOOKIDS")),
+        *((name, None) for name in ("paid", "valid", "bids", "userpaid")),
+    ],
+)
+def test_a_name_is_read_by_its_words(name: str, resource: str | None) -> None:
+    """In any spelling; other words end in `id` as well."""
+    assert (is_named_as_id(name) and resource_named(stem_of(name))) == (resource or False)
