@@ -97,13 +97,13 @@ def test_what_pruned_snapshots_told_stays(data: DataFolder) -> None:
     assert Path(found.paths.html).read_text("utf-8").count("<summary>") == 1
 
 
-@pytest.mark.parametrize(("day", "found"), [(6, False), (7, True), (14, True), (15, False)])
-def test_about_a_week_before(data: DataFolder, day: int, found: bool) -> None:
+@pytest.mark.parametrize(("day", "is_found"), [(6, False), (7, True), (14, True), (15, False)])
+def test_about_a_week_before(data: DataFolder, day: int, is_found: bool) -> None:
     """Six and a half days to two weeks; further back is no last week."""
     report(data, night(data, 0, GOOD))
     made = report(data, night(data, day, GOOD))
-    assert (made.nights[-1].last_week is not None) == found
-    assert ("no complete snapshot of about a week before" in page_of(made)) != found
+    assert (made.nights[-1].last_week is not None) == is_found
+    assert ("no complete snapshot of about a week before" in page_of(made)) != is_found
 
 
 @pytest.mark.long
@@ -124,25 +124,19 @@ def test_issues_that_came_with_other_rules_are_named(data: DataFolder) -> None:
     assert "1 issue came and 0 went although their records stayed" in page_of(found)
 
 
+OF_ANOTHER = '{"base_url": "https://elsewhere.example.org", "api": "v2", "nights": [{"snapshot": "x"}]}'
+
+
 @pytest.mark.long
-def test_a_report_that_is_made_again_replaces_its_night(data: DataFolder) -> None:
+@pytest.mark.parametrize("content", ["{", OF_ANOTHER], ids=["damaged", "of another library"])
+def test_a_report_that_is_made_again_replaces_its_night(data: DataFolder, content: str) -> None:
+    """A history that cannot be used begins anew."""
     first, second = night(data, 0, GOOD), night(data, 1, GOOD, BAD)
+    data.objects.replace(f"reports/tenant=old/{HISTORY}", content.encode())
     for snapshot in (first, second, first, second):
         found = report(data, snapshot)
     assert [one.snapshot for one in found.nights] == [one.manifest.snapshot for one in (first, second)]
     assert len(report(data, first).nights) == 1, "what came later is no part of an earlier report"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "content",
-    ["{", '{"base_url": "https://elsewhere.example.org", "api": "v2", "nights": [{"snapshot": "x"}]}'],
-)
-def test_a_history_that_is_damaged_or_of_another_library_begins_anew(data: DataFolder, content: str) -> None:
-    snapshot = night(data, 0, GOOD)
-    data.objects.replace(f"reports/tenant=old/{HISTORY}", content.encode())
-    assert len(report(data, snapshot).nights) == 1
-    assert len(report(data, snapshot).nights) == 1
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from openpyxl import load_workbook
@@ -18,51 +17,35 @@ from tests.report.library import NOW, lines_of, snapshot_of
 LIBRARY = "https://library.example.org"
 
 
-RECORDS = [
-    {"id": number, "title": f"Title {number}", "isbn": "9684192914", "url": f"{LIBRARY}/{number}"} for number in (1, 2)
-]
-
-
-def test_what_is_configured_counts(data: DataFolder) -> None:
-    """In both tables, and on the page."""
-    report = make_report(data, snapshot_of(data, RECORDS), now=NOW, record_url="https://opac.example.org/r?id={id}")
-    assert lines_of(report)[0]["link"] == "https://opac.example.org/r?id=1"
-    sheet = load_workbook(report.paths.workbook).active
-    assert sheet["H3"].hyperlink.target == "https://opac.example.org/r?id=2"
-    assert 'href="https://opac.example.org/r?id=1"' in Path(report.paths.html).read_text("utf-8")
-
-
-def addressed(addresses: list[str], **more: str) -> list[dict[str, Any]]:
-    """Records from the number 12 on, each with an address."""
-    return [
-        {"id": number, "title": f"Title {number}", "isbn": "9684192914", "url": address, **more}
-        for number, address in enumerate(addresses, 12)
-    ]
-
-
 @pytest.mark.parametrize(
     ("addresses", "expected"),
     [
         ([f"{LIBRARY}/publications/12", f"{LIBRARY}/publications/13"], f"{LIBRARY}/publications/{{}}"),
-        ([f"{LIBRARY}/en/12/", f"{LIBRARY}/en/13/"], f"{LIBRARY}/en/{{}}/"),
         ([f"{LIBRARY}/publications/12"], ""),
         ([f"{LIBRARY}/publications/12", f"{LIBRARY}/books/13"], ""),
-        ([f"{LIBRARY}/publications/12", f"{LIBRARY}/publications/14"], ""),
-        ([f"{LIBRARY}/publications/12", "https://elsewhere.example.org/publications/13"], ""),
         ([f"{LIBRARY}/api/v2/publications/12", f"{LIBRARY}/api/v2/publications/13"], ""),
         ([f"{LIBRARY}/files/12/cover.jpg", f"{LIBRARY}/files/13/cover.jpg"], ""),
         ([f"{LIBRARY}/publications/12?signature=1", f"{LIBRARY}/publications/13?signature=2"], ""),
-        ([f"{LIBRARY}/12/12", f"{LIBRARY}/13/13"], ""),
         (["https://elsewhere.example.org/12", "https://elsewhere.example.org/13"], ""),
-        (["javascript:alert/12", "javascript:alert/13"], ""),
     ],
 )
 def test_without_it_the_records_may_show_it(data: DataFolder, addresses: list[str], expected: str) -> None:
     """An address of the library's own pages on which all agree, and which ends with the record's number."""
-    report = make_report(data, snapshot_of(data, addressed(addresses)), now=NOW)
+    records = [
+        {"id": number, "title": f"Title {number}", "isbn": "9684192914", "url": address}
+        for number, address in enumerate(addresses, 12)
+    ]
+    snapshot = snapshot_of(data, records)
+    report = make_report(data, snapshot, now=NOW)
     links = {line["link"] for line in lines_of(report)}
     assert links == ({expected.format(number) for number in (12, 13)} if expected else {""})
     assert ('href="https' in Path(report.paths.html).read_text("utf-8")) == bool(expected)
+    if expected:  # what is configured counts, in both tables, and on the page
+        report = make_report(data, snapshot, now=NOW, record_url="https://opac.example.org/r?id={id}")
+        assert lines_of(report)[0]["link"] == "https://opac.example.org/r?id=12"
+        sheet = load_workbook(report.paths.workbook).active
+        assert sheet["H3"].hyperlink.target == "https://opac.example.org/r?id=13"
+        assert 'href="https://opac.example.org/r?id=12"' in Path(report.paths.html).read_text("utf-8")
 
 
 def test_a_plan_names_no_address_of_another_kind() -> None:
@@ -76,11 +59,8 @@ def test_a_plan_names_no_address_of_another_kind() -> None:
     [
         "https://a/b",
         "https://a/{id}/{id}",
-        "https://a/{id}/{x}",
         "javascript:{id}",
         "https://u:p@a/{id}",
-        "https://a/{id} b",
-        "https://{id}.a/",
     ],
 )
 def test_a_mistake_in_the_configuration(tmp_path: Path, address: str) -> None:

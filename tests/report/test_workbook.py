@@ -100,24 +100,11 @@ def test_any_text_is_a_text(tmp_path: Path, texts: list[str]) -> None:
 
 def test_numbers_are_numbers_where_they_are_exact(tmp_path: Path) -> None:
     """A number of more digits than a cell keeps is a text; so is one that is none."""
-    values: list[Cell] = [
-        1,
-        2.5,
-        True,
-        None,
-        10**15 - 1,
-        10**15,
-        -(10**15),
-        2**53 + 1,
-        10**400,
-        float("nan"),
-        float("inf"),
-        -0.5,
-    ]
-    [sheet] = written(tmp_path / "a.xlsx", [(value,) for value in values], [Column("value", 9)])
-    assert [sheet.cell(row, 1).value for row in range(2, len(values) + 2)] == [
-        1, 2.5, True, None, 10**15 - 1, str(10**15), str(-(10**15)), str(2**53 + 1), str(10**400), "nan", "inf", -0.5,
-    ]  # fmt: skip
+    exact: list[Cell] = [2.5, True, None, 10**15 - 1]
+    texts = [10**15, -(10**15), float("nan")]
+    [sheet] = written(tmp_path / "a.xlsx", [(value,) for value in (*exact, *texts)], [Column("value", 9)])
+    values = [value for (value,) in sheet.iter_rows(min_row=2, values_only=True)]
+    assert values == [*exact, *map(str, texts)]
 
 
 @pytest.mark.long
