@@ -12,8 +12,6 @@ from typing import Any
 
 import httpx
 import pytest
-from oauthlib.oauth2 import InvalidGrantError
-from requests_oauthlib import OAuth2Session as RequestsSession
 
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import consent
@@ -84,24 +82,3 @@ def test_authlib(sandbox: SandboxProcess) -> None:
         assert session.get(f"{base_url}/api/v3/publications/1").status_code == 200
         with pytest.raises(OAuthError, match="invalid_grant"):
             session.refresh_token(f"{base_url}/oauth/token", refresh_token=token["refresh_token"])
-
-
-def test_requests_oauthlib(sandbox: SandboxProcess) -> None:
-    """A public client."""
-    base_url, client = sandbox.base_url(), registered(sandbox, "none")
-    with RequestsSession(client["client_id"], redirect_uri=CALLBACK, scope=SCOPE.split(), pkce="S256") as session:
-        url, _ = session.authorization_url(f"{base_url}/oauth/authorize", resource=f"{base_url}/api/v3")
-        token = session.fetch_token(
-            f"{base_url}/oauth/token",
-            authorization_response=consent(url, sandbox, SCOPE.split()),
-            include_client_id=True,
-        )
-        assert token["scope"] == SCOPE.split()
-        assert session.get(f"{base_url}/api/v3/publications").headers["X-Total"] == "30"
-        renewed = session.refresh_token(f"{base_url}/oauth/token", client_id=client["client_id"])
-        assert renewed["refresh_token"] != token["refresh_token"]
-        assert session.get(f"{base_url}/api/v3/publications/1").status_code == 200
-        with pytest.raises(InvalidGrantError):
-            session.refresh_token(
-                f"{base_url}/oauth/token", refresh_token=token["refresh_token"], client_id=client["client_id"]
-            )

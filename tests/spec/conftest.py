@@ -21,10 +21,30 @@ from sandbox.server import Server
 from sandbox.settings import Settings
 from sandbox.state.database import Database
 from sandbox.tenants import Account, Tenant, open_tenant
-from tests.sandbox.conftest import FakeClock
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
+
+
+@dataclass
+class FakeClock:
+    """A clock that the test moves. ``slept`` lists the seconds that requests waited."""
+
+    time: float = 1_800_000_000.0
+    slept: list[float] = field(default_factory=list)
+
+    def now(self) -> float:
+        """Returns the time of the test."""
+        return self.time
+
+    def monotonic(self) -> float:
+        """Returns the time of the test."""
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        """Moves the time on."""
+        self.slept.append(seconds)
+        self.time += seconds
 
 
 def plain_transport() -> httpx.HTTPTransport:

@@ -19,20 +19,10 @@ def error(answer: httpx.Response) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("number", ["61", "0", "x", "9" * 30, "-1", "1.0", "²"])
-@pytest.mark.parametrize("version", ["v2", "v3"])
-def test_a_missing_record_is_404(library: Library, version: str, number: str) -> None:
-    """service.md#errors: a missing record is 404 `RecordNotFound`, "Requested record not found"."""
-    client = library.v2() if version == "v2" else library.v3()
-    answer = client.get(f"/publications/{number}")
-    assert answer.status_code == 404
-    assert error(answer) == {"code": "RecordNotFound", "message": "Requested record not found"}
-
-
-@pytest.mark.parametrize("number", ["0", "x"])
+@pytest.mark.parametrize("number", ["0", "x", "9999", "9" * 30, "-1", "1.0", "²"])
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_no_operation_takes_another_record_for_a_missing_one(library: Library, version: str, number: str) -> None:
-    """service.md#errors: a missing record is 404 `RecordNotFound`, in each operation that the description has on one record."""
+    """service.md#errors: a missing record is 404 `RecordNotFound`, "Requested record not found", in each operation on one record."""
     client = library.v2() if version == "v2" else library.v3()
     document = yaml.safe_load(library.client(f"/api/{version}").get("/swagger.yaml").text)
     asked = [(method, path) for path, item in document["paths"].items() for method in item if "{id}" in path]
@@ -41,4 +31,5 @@ def test_no_operation_takes_another_record_for_a_missing_one(library: Library, v
         payload = {"/users/{id}/roles": {"roles": []}}.get(path, {"into_id": 1} if path.endswith("/merge") else {})
         body = {} if method in {"get", "delete"} else {"json": payload}
         answer = client.request(method, path.replace("{id}", number), **body)
-        assert (answer.status_code, error(answer)["code"]) == (404, "RecordNotFound"), (method, path)
+        told = {"code": "RecordNotFound", "message": "Requested record not found"}
+        assert (answer.status_code, error(answer)) == (404, told), (method, path)

@@ -47,9 +47,17 @@ def test_the_own_record_needs_no_scope(library: Library) -> None:
     assert {record["email"] for record in records} == {library.tenant.account.email}
 
 
-def test_the_table_has_every_operation_of_version_3(library: Library) -> None:
-    """service.md#scopes: no operation of the description is without a scope, but for the own record and the description itself."""
+def test_the_description_names_the_scope_of_every_operation(library: Library) -> None:
+    """service.md#scopes: each operation names its scope, but for the own record and the description itself; the flow has them all."""
     document = yaml.safe_load(library.client("/api/v3").get("/swagger.yaml").text)
-    described = sorted(f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item)
-    known = [operation for operations in NEEDS.values() for operation in operations]
-    assert described == sorted([*known, "GET /users/me", "GET /swagger.yaml"])
+    assert (document["info"]["version"], document["servers"]) == ("v3", [{"url": f"{library.base_url}/api/v3"}])
+    flow = document["components"]["securitySchemes"]["oauth2"]["flows"]["authorizationCode"]
+    assert (flow["tokenUrl"], sorted(flow["scopes"])) == (f"{library.base_url}/oauth/token", sorted(NEEDS))
+    described = {
+        f"{method.upper()} {path}": operation.get("security")
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+    }
+    known = {operation: [{"oauth2": [scope]}] for scope, operations in NEEDS.items() for operation in operations}
+    assert described == {**described, **known}
+    assert described.keys() - known.keys() == {"GET /users/me", "GET /swagger.yaml"}

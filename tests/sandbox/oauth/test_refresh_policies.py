@@ -37,27 +37,20 @@ def renews(app: OAuthClient, tokens: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(("policy", "expected"), [
-    ("strict", (True, True)), ("leeway", (True, True)), ("until_used", (True, False)), ("at_once", (False, False)),
+    ("strict", (True, True, False, False)), ("leeway", (True, True, True, True)),
+    ("until_used", (True, False, True, True)), ("at_once", (False, False, False, True)),
 ])  # fmt: skip
-def test_the_old_access_token_after_a_refresh(library: Library, policy: str, expected: tuple[bool, bool]) -> None:
-    """Row 1: before and after the first use of the new access token."""
+def test_the_old_tokens_after_a_refresh(library: Library, policy: str, expected: tuple[bool, ...]) -> None:
+    """The old access token before and after the first use of the new one; the old refresh token before it, and the new pair afterwards."""
     app, old = signed_in(library, policy)
     new = app.refresh(old["refresh_token"]).json()
     before = works(app, old)
     assert works(app, new)
-    assert (before, works(app, old)) == expected
-    assert works(app, new)
-
-
-@pytest.mark.parametrize(("policy", "renewed", "new_lives"), [
-    ("strict", False, False), ("leeway", True, True), ("until_used", True, True), ("at_once", False, True),
-])  # fmt: skip
-def test_the_old_refresh_token_used_again(library: Library, policy: str, renewed: bool, new_lives: bool) -> None:
-    """Row 2, before the first use of the new access token."""
+    after = works(app, old)
     app, old = signed_in(library, policy)
     new = app.refresh(old["refresh_token"]).json()
-    assert renews(app, old) == renewed
-    assert works(app, new) == new_lives
+    renewed, new_lives = renews(app, old), works(app, new)
+    assert (before, after, renewed, new_lives) == expected
     assert renews(app, new) == new_lives
     if policy == "strict":
         assert not works(app, old)  # the grant has ended
