@@ -46,25 +46,16 @@ class Release(NamedTuple):
         return done.stdout
 
 
-def check_changelog(release: Release) -> None:
-    """Its newest version is the one of pyproject.toml, with a date that has come."""
+def check_version(release: Release) -> None:
+    """CHANGELOG.md begins with the version of pyproject.toml and a date that has come, and CITATION.cff has both."""
     text = (release.root / "CHANGELOG.md").read_text(encoding="utf-8")
-    found = re.search(r"^## (\S+) \((.*)\)$", text, re.MULTILINE)
-    version, when = found.groups() if found else ("none", "")
-    if version != release.version:
-        raise NotReadyError(
-            f"pyproject.toml has version {release.version}, and the newest of CHANGELOG.md is {version}."
-        )
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d", when) or date.fromisoformat(when) > release.today:
-        raise NotReadyError(f"CHANGELOG.md has `{when}` where the date of version {version} belongs (YYYY-MM-DD).")
-
-
-def check_citation(release: Release) -> None:
-    """CITATION.cff has the version, and the date of the changelog."""
+    version, when = re.findall(r"^## (\S+) \((.*)\)$", text, re.MULTILINE)[0]
+    is_date = re.fullmatch(r"\d{4}-\d\d-\d\d", when) is not None and date.fromisoformat(when) <= release.today
+    if version != release.version or not is_date:
+        raise NotReadyError(f"CHANGELOG.md begins with {version} ({when}) instead of {release.version} (YYYY-MM-DD).")
     citation = yaml.safe_load((release.root / "CITATION.cff").read_text(encoding="utf-8"))
-    text = (release.root / "CHANGELOG.md").read_text(encoding="utf-8")
-    if citation["version"] != release.version or f"## {release.version} ({citation.get('date-released')})" not in text:
-        raise NotReadyError(f"CITATION.cff: set `version: {release.version}`, and `date-released` as in CHANGELOG.md.")
+    if (citation["version"], str(citation.get("date-released"))) != (version, when):
+        raise NotReadyError(f"CITATION.cff: set `version: {version}` and `date-released: {when}`.")
 
 
 def check_tree(release: Release) -> None:
@@ -108,8 +99,7 @@ def check_build(release: Release) -> None:
 
 
 CHECKS: dict[str, Callable[[Release], None]] = {
-    "version and date in CHANGELOG.md": check_changelog,
-    "version and date in CITATION.cff": check_citation,
+    "version and date in CHANGELOG.md and CITATION.cff": check_version,
     "nothing uncommitted": check_tree,
     "a version that is not released": check_tag,
     "locks up to date": check_locks,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -177,28 +175,6 @@ def imported_alone(*modules: str) -> str:
 def test_nothing_happens_at_import() -> None:
     """No environment, file, network, clock at import, so that commands are quick and Dagster may load what it likes."""
     assert imported_alone(*(module for module in sorted(MODULES) if not module.endswith("__main__"))) == ""
-
-
-COMMANDS = [
-    node
-    for name, path in MODULES.items()
-    if name.startswith("cli.commands.")
-    for node in tree(path).body
-    if isinstance(node, ast.FunctionDef) and any("command" in ast.unparse(one) for one in node.decorator_list)
-]
-
-
-@pytest.mark.parametrize("function", COMMANDS, ids=lambda function: function.name)
-def test_a_command_names_the_function_that_answers_it(function: ast.FunctionDef) -> None:
-    """`cli.boundary.command` calls it with the options by their names, after the settings, where the command wants those first."""
-    (decorator,) = (
-        one for one in function.decorator_list if isinstance(one, ast.Call) and ast.unparse(one.func) == "command"
-    )
-    module, _, name = ast.literal_eval(decorator.args[0]).partition(":")
-    opened = {keyword.arg: ast.unparse(keyword.value) for keyword in decorator.keywords}.get("opened")
-    first = [] if opened == "None" else [None]
-    parameters = inspect.signature(getattr(importlib.import_module(module), name))
-    parameters.bind(*first, **{argument.arg: None for argument in function.args.args})
 
 
 def test_decoders_of_types_are_made_at_import() -> None:

@@ -14,10 +14,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipelines.analysis import library
@@ -87,35 +83,7 @@ def test_the_python_works_as_written(checkout: Path, monkeypatch: pytest.MonkeyP
     for block in blocks("python"):
         exec(compile(block, "docs/analysts.md", "exec"), names)
     assert (len(names["books"]), names["batch"].num_rows) == (1867, 445)
-
-
-@pytest.mark.long
-def test_every_reader_has_the_columns_that_came_later(
-    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The block about them, on two snapshots of which the first one lacks columns."""
-    shutil.copytree(checkout, tmp_path, dirs_exist_ok=True)
-    snapshots = tmp_path / "bookferry-demo" / "library-data" / "snapshots" / "tenant=demo"
-    (newest,) = snapshots.glob("*/publications.parquet")
-    older = snapshots / "snapshot=20250101T000000Z" / newest.name
-    older.parent.mkdir()
-    pq.write_table(
-        pq.read_table(newest, partitioning=None).drop_columns(["published_year", "published_precision"]), older
-    )
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"duckdb": duckdb}
-    for block in blocks("python"):
-        if "polars" in block:
-            exec(compile(block, "docs/analysts.md", "exec"), names)
-    years = {name: list(found["published_year"]) for name, found in names["evolved"].items()}
-    dates = pq.read_table(newest, columns=["published_on"], partitioning=None)["published_on"].to_pylist()
-    expected = sorted(date.year for date in dates if date is not None)
-    assert expected
-    for name, found in years.items():
-        values = [one.as_py() if isinstance(one, pa.Scalar) else one for one in found]
-        assert len(values) == 2 * len(dates), name
-        assert sorted(int(one) for one in values if not pd.isna(one)) == expected, name
-    assert names["kinds"]["publications"].sum() == sum(year >= 2000 for year in expected)
+    assert {len(rows) for rows in names["evolved"].values()} == {5445}
 
 
 def test_iceberg_works_as_written(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

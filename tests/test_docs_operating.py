@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import subprocess
@@ -12,7 +11,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pipelines.notify import Ending
 from tests.cli.command import ROOT, Installation, environment
 from tests.cli.command import checkout as make_checkout
 from tests.postgres import database, postgres_server
@@ -76,20 +74,6 @@ def test_the_unit_and_the_commands_work_as_written(checkout: Installation) -> No
             done = run_line(checkout, line, **variables)
             assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
         assert {(call.method, call.target) for call in switch.received} == {("POST", "/check")}
-        assert set(json.loads(switch.received[0].body)) == set(
-            re.findall(r"`(\w+)`", notification_row("an address"))
-        ) | {"job"}
-
-
-def notification_row(receiver: str) -> str:
-    """The row of the table of notifications for an address or a command."""
-    (row,) = re.findall(rf"^\| {receiver} \| (.*)$", TEXT, re.MULTILINE)
-    return str(row)
-
-
-def test_the_page_names_each_variable_of_a_notification_command() -> None:
-    facts = {f"BOOKFERRY_{name.upper()}" for name in Ending.__struct_fields__}
-    assert set(re.findall(r"`(BOOKFERRY_\w+)`", notification_row("a command"))) == facts
 
 
 @pytest.mark.long

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -106,26 +105,12 @@ def test_a_tenant_may_have_a_switch_of_its_own(configure: Configure, tmp_path: P
     assert len(kept(file)) == 2, "its own table stands for the whole one"
 
 
-def test_a_web_address_gets_one_post(configure: Configure) -> None:
-    """As the usual services for such switches take it: a POST, and whatever is in its body."""
-    with ScriptedServer(lambda _: Answer(b"OK")) as server:
-        settings = configure('success = "ALIVE"\nfailure = "PING"')
-        assert told(settings, COMPLETE, ALIVE=f"{server.url}/{SECRET}") == (None, [])
-        assert told(settings, FAILED, PING=f"{server.url}/{SECRET}/fail") == (None, [])
-        assert [(one.method, one.target) for one in server.received] == [
-            ("POST", f"/{SECRET}"),
-            ("POST", f"/{SECRET}/fail"),
-        ]
-        assert server.received[0].headers["content-type"] == "application/json"
-        assert json.loads(server.received[1].body)["message"] == "The disk is full."
-
-
 @pytest.mark.parametrize(
     ("answers", "requests", "problem"),
     [
+        ([200], 1, None),
         ([503, 200], 2, None),
         ([429, None, 204], 3, None),
-        ([500, 502, 503], 3, "answered 503"),
         ([None, None, None], 3, "could not be reached (RemoteProtocolError)"),
         ([404], 1, "answered 404"),
         ([302], 1, "answered 302"),
@@ -134,7 +119,10 @@ def test_a_web_address_gets_one_post(configure: Configure) -> None:
 def test_a_web_address_is_tried_three_times(
     configure: Configure, answers: list[int | None], requests: int, problem: str | None
 ) -> None:
-    """Where trying again may help; a redirect is not followed. The address is never shown (I10)."""
+    """A POST, as the usual services for such switches take it, again where that may help; a redirect is not followed.
+
+    The address is never shown (I10).
+    """
     waiting = list(answers)
 
     def script(_: Received) -> Answer:
@@ -145,7 +133,10 @@ def test_a_web_address_is_tried_three_times(
 
     with ScriptedServer(script) as server:
         said, pauses = told(configure('failure = "PING"'), FAILED, PING=f"{server.url}/{SECRET}")
+        assert {(call.method, call.target) for call in server.received} == {("POST", f"/{SECRET}")}
         assert len(server.received) == requests
+        assert server.received[0].headers["content-type"] == "application/json"
+        assert json.loads(server.received[0].body)["message"] == "The disk is full."
     assert pauses == pytest.approx([1.0, 2.0][: requests - 1], abs=0.1)
     if problem is None:
         assert said is None
@@ -158,14 +149,10 @@ def test_a_web_address_is_tried_three_times(
 
 def test_who_stops_a_run_does_not_wait(configure: Configure) -> None:
     """One try, no pause."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # nobody listens
-        address = f"http://127.0.0.1:{taken.getsockname()[1]}/{SECRET}"
+    with ScriptedServer(lambda _: Answer(status=503)) as server:
         stopped = Ending(job="backup", result="stopped", tenant="old")
-        said, pauses = told(configure('failure = "PING"'), stopped, PING=address)
-    assert said is not None
-    assert "ConnectError" in said
-    assert pauses == []
+        said, pauses = told(configure('failure = "PING"'), stopped, PING=server.url)
+        assert (said is not None, pauses, len(server.received)) == (True, [], 1)
 
 
 def test_a_command_that_fails_is_told_with_what_it_printed(configure: Configure, tmp_path: Path) -> None:
@@ -197,9 +184,7 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> No
     ("notify", "said"),
     [
         (f'success = "https://monitoring.example.org/{SECRET}"', "notify.success: must be a command"),
-        ('failure = ""', "never the address itself"),
         ("failure = []", "notify.failure: must be a command as a list of words"),
-        ("failure = [1]", "notify.failure: must be a command as a list of words"),
         (f'failure = ["", "{SECRET}"]', "notify.failure: must begin with the name of a command"),
         ('sucess = ["x"]', "unknown key notify.sucess (did you mean 'success'?)"),
     ],
@@ -215,9 +200,7 @@ def test_a_mistake_is_told_without_the_address(configure: Configure, notify: str
     ("variables", "said"),
     [
         ({}, "names the environment variable PING, which is not set"),
-        ({"PING": ""}, "which is empty"),
         ({"PING": f"http://h/{SECRET}"}, "whose value must be https://"),
-        ({"PING": f"ftp://h/{SECRET}"}, "whose value must be an address such as https://"),
         ({"PING": f"https://me:{SECRET}@h/x"}, "whose value must be an address without blanks, user name"),
     ],
 )
