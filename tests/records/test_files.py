@@ -56,19 +56,6 @@ def test_the_table_and_the_work_list_name_the_same_files(value: Any) -> None:
     assert listed_keys(payload) == staged_keys(payload, Stager("publications"))
 
 
-@pytest.mark.long
-def test_the_real_library(real_payloads: list[str], typed_payloads: list[str]) -> None:
-    """Both versions; and what is skipped unread has no file with an address."""
-    for texts in (real_payloads, typed_payloads):
-        payloads = [text.encode() for text in texts]
-        everything = [one for payload in payloads for one in file_references(payload)]
-        assert everything
-        assert addressed_files(payloads) == everything
-        assert [key for payload in payloads for key in listed_keys(payload)] == [
-            key for payload in payloads for key in staged_keys(payload, Stager("publications"))
-        ]
-
-
 def test_an_address_is_not_shown() -> None:
     """Whoever has a signed address may fetch the file (I10)."""
     [cover, asset] = references(publication())

@@ -151,22 +151,6 @@ def test_what_was_sent_reads_as_wanted(value: Any) -> None:
     identifying_keys(wanted)
 
 
-@pytest.mark.long
-def test_the_real_library_has_the_same_form_in_both_versions(
-    real_payloads: list[str], typed_payloads: list[str]
-) -> None:
-    """Every record: identifiers and the deprecated field apart, all of it is sent."""
-    typed = {record["id"]: form_of(record) for record in map(json.loads, typed_payloads)}
-    for payload in real_payloads:
-        record = json.loads(payload)
-        found = form_of(record)
-        assert set(found.unsent) <= {*IDENTIFIER_FIELDS, "import_state"}
-        if record["id"] in typed:
-            same = typed[record["id"]]
-            assert differing(comparable(found.fields), comparable(same.fields)) in ([], ["identifiers"])
-            assert fingerprint(found.fields) == fingerprint(same.fields)
-
-
 class TestMatching:
     """I8: identifiers that name one publication, and those that do not."""
 
