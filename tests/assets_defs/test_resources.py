@@ -10,24 +10,7 @@ import pytest
 from pipelines.backup.flow import Backup
 from resources.backup import BackupResource
 from resources.migration import MigrationResource
-
-CONFIG = """
-data = "library-data"
-
-[tenants.old]
-base_url = "https://library.example.org"
-api = "v2"
-username_env = "TEST_USER"
-password_env = "TEST_PASSWORD"
-"""
-
-
-@pytest.fixture
-def config_file(tmp_path: Path) -> str:
-    """A configuration; its variables are not set."""
-    path = tmp_path / "bookferry.toml"
-    path.write_text(CONFIG)
-    return str(path)
+from tests.assets_defs.test_definitions import settings_for
 
 
 @pytest.mark.parametrize("resource", [BackupResource, MigrationResource])
@@ -38,7 +21,7 @@ def test_a_path_is_the_whole_configuration(resource: type[BackupResource | Migra
 
 
 @pytest.mark.long
-def test_leases_end_with_the_run(config_file: str) -> None:
+def test_leases_end_with_the_run(tmp_path: Path) -> None:
     """Also when a step fails: the next run must not find the library busy."""
 
     @dg.asset
@@ -48,7 +31,8 @@ def test_leases_end_with_the_run(config_file: str) -> None:
             backup.read_raw("old", "run", "publications")
         raise dg.Failure("after it took the lease")
 
-    resources = {"backup": BackupResource(config_file=config_file)}
+    config = settings_for(tmp_path, "old").path  # the variables of its sign-in are not set
+    resources = {"backup": BackupResource(config_file=str(config))}
     assert not dg.materialize([failing], resources=resources, raise_on_error=False).success
-    with Backup.open(Path(config_file)).data.lease("old"):
+    with Backup.open(config).data.lease("old"):
         pass

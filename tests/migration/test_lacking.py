@@ -48,20 +48,6 @@ def status_of(pair: LibraryPair, plan: Plan) -> Any:
 
 
 @pytest.mark.long
-def test_a_file_that_the_target_has_is_not_lacking(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """A later download may fail; what an earlier plan moved is recognised by its asset and size."""
-    assert pair.apply(pair.plan(snapshot)).complete
-    for path in (pair.config.parent / "library-data" / "files").rglob("*"):
-        if path.is_file():
-            path.unlink()
-    pair.sandbox.fault("status", "library", path="^/storage/", status=404, times=1000)
-    plan = pair.plan(pair.back_up("again"))
-    pair.sandbox.reset("faults")
-    assert (plan.facts.files.missing, plan.facts.files.there) == (0, 5)
-    assert (pair.apply(plan).complete, verify(pair, plan).equal) == (True, True)
-
-
-@pytest.mark.long
 def test_a_field_that_a_response_does_not_have_is_not_called_lost(pair: LibraryPair, snapshot: Snapshot) -> None:
     """The document does not show the responses to writes: they may leave out empty fields."""
     pair.sandbox.change(pair.target, variations={"nulls": "absent"})

@@ -21,11 +21,10 @@ def refusal(status: int, code: str, message: str = "no") -> Answer:
 
 @dataclass
 class SmallLibrary:
-    """Answers requests; `records` are its publications by id. `changes` is applied to each record before it is stored."""
+    """Answers requests; `records` are its publications by id."""
 
     records: dict[int, dict[str, Any]] = field(default_factory=dict)
     shows_files: bool = True
-    changes: Callable[[dict[str, Any]], dict[str, Any]] = dict
     writes: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     """Method, path and body of each write, but those to the storage."""
     uploads: list[bytes] = field(default_factory=list)
@@ -89,9 +88,9 @@ class SmallLibrary:
             return self.attach(**body)
         if method == "PATCH":
             record = self.records[int(path.rpartition("/")[2])]
-            record.update(self.changes(body))
+            record.update(body)
             return self._shown(record)
-        return self._shown(self.add(self.changes(body)))
+        return self._shown(self.add(body))
 
     def add(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Add a record, as people or an earlier request did."""
