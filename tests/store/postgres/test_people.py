@@ -47,17 +47,23 @@ def test_analysts_read_everything_that_is_not_personal(data: DataFolder, postgre
 
 
 def test_people_are_loaded_only_with_the_key(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """Without it their tables are left out with a note; the others are loaded, and `snapshots` names their resources."""
-    keys = PersonalKeys([PersonalKey(bytes(range(32)))])
-    locked = library_snapshot(
-        DataFolder(data.path, keys), library(1, users=[USER], tasks=[{"id": 2, "assignee_id": 1}])
-    )
+    """Without it their tables are left out with a note, and stay as they are; the others are loaded. Changes are found with the key."""
+    keyed = DataFolder(data.path, PersonalKeys([PersonalKey(bytes(range(32)))]))
+    nights = [
+        library_snapshot(
+            keyed, library(1, users=[{**USER, "name": name}], tasks=[{"id": 2, "assignee_id": 1}]), day=day
+        )
+        for day, name in enumerate(("A", "A", "Grace", "Ada"))
+    ]
+    locked = nights[0]
     staged = postgres.load(data, locked)
     assert [note.partition(":")[0] for note in staged.notes] == ["users, user_roles"]
     assert ask("SELECT resources FROM snapshots") == [("publications,tasks",)]
     assert (ask("SELECT count(*) FROM users"), ask("SELECT count(*) FROM tasks")) == ([(0,)], [(1,)])
-    postgres.load(DataFolder(data.path, keys), locked)
-    assert ask("SELECT email FROM old.users") == [("a@example.org",)]
+    assert [postgres.load(keyed, night).written["users"] for night in nights[:3]] == [1, 0, 1]
+    assert ask("SELECT email, name FROM old.users") == [("a@example.org", "Grace")]
+    assert "users" not in postgres.load(data, nights[3]).tables
+    assert ask("SELECT name FROM old.users") == [("Grace",)]
 
 
 @pytest.fixture

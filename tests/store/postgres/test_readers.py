@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from threading import Event
 
 import psycopg
@@ -79,38 +77,23 @@ TASK, RATED = '{"id": 1, "title": "Bind"}', '{"id": 2, "title": "Cut", "rating":
 """Records, the second one with a field that the first has not."""
 
 
-@contextmanager
-def transaction(address: str, *statements: str) -> Iterator[psycopg.Connection]:
-    """A session with an open transaction after these statements."""
-    with psycopg.connect(address, application_name="a long report") as connection:
-        for statement in statements:
-            connection.execute(statement.encode())
-        yield connection
-
-
 def test_a_reader_in_the_way_of_a_new_column_is_named_and_keeps_its_rows(
-    address: str, data: DataFolder, postgres: Database
+    address: str, data: DataFolder, postgres: Database, ask: Ask
 ) -> None:
-    """A field that comes changes tables and views: the load tries it in short tries, and names who holds them."""
+    """A field that comes changes tables and views: the load tries it in short tries, and names who holds them, or waits for their end.
+
+    A new reader waits for a moment at most.
+    """
     postgres.load(data, library_snapshot(data, {"tasks": [TASK]}))
     rated = library_snapshot(data, {"tasks": [TASK, RATED]}, day=1)
-    with transaction(address, "SELECT * FROM library.tasks") as connection:
+    with psycopg.connect(address, application_name="a long report") as connection, ThreadPoolExecutor(1) as pool:
+        connection.execute("SELECT * FROM library.tasks")
         with pytest.raises(TemporaryError, match="a transaction held locks on them") as caught:
             Database(address, seconds=0.2).load(data, rated)
         pid = connection.info.backend_pid
         for words in (f"process {pid}, user ", "a long report", "idle in transaction, since 2", "bookferry stage"):
             assert words in str(caught.value)
         assert connection.execute("SELECT count(*) FROM library.tasks_history").fetchall() == [(1,)]
-    assert postgres.load(data, rated).tables["tasks"] == 2
-
-
-def test_a_load_waits_for_a_reader_that_ends_in_time(
-    address: str, data: DataFolder, postgres: Database, ask: Ask
-) -> None:
-    """Where it needs a table for itself, it asks in short tries; a new reader waits for a moment at most."""
-    postgres.load(data, library_snapshot(data, {"tasks": [TASK]}))
-    rated = library_snapshot(data, {"tasks": [TASK, RATED]}, day=1)
-    with ThreadPoolExecutor(1) as pool, transaction(address, "SELECT * FROM old.tasks") as connection:
         loading = pool.submit(postgres.load, data, rated)
         while not ask("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
             assert not loading.done()
