@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,16 +29,15 @@ STARTED_AT = datetime(2026, 11, 20, 2, 0, tzinfo=UTC)
 SNAPSHOT_ID = "20261120T020000Z"
 
 
-def publication_payloads(count: int, *, first: int = 1, letters: int = 20) -> list[str]:
-    """The JSON of `count` publications, the same in every run, with `letters` random letters in each abstract, to fill the disk."""
-    chance = random.Random(first)
+def publication_payloads(count: int, *, first: int = 1) -> list[str]:
+    """The JSON of `count` publications."""
     return [
         json.dumps(
             {
                 "id": number,
                 "title": f"Title {number}",
                 "published_on": "1984-06-08",
-                "abstract": "".join(chance.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=letters)),
+                "abstract": f"What {number} is about",
                 "isbn": "978-0-306-40615-7",
                 "authors": [{"name": "Ada Lovelace", "type": "person"}],
                 "categories": [{"id": 1, "name": "Computing"}],

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from shutil import copyfile
 
@@ -31,34 +30,10 @@ def disk_error() -> sqlite3.OperationalError:
     return error
 
 
-@pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk without a free byte; needs the superuser."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("no disk can be mounted here")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
-def test_an_io_error_on_a_full_disk_is_reported_as_a_full_disk(full_disk: Path) -> None:
-    """With and without an existing file."""
-    for path in (full_disk, full_disk / "not" / "yet" / "there.db"):
-        assert "the disk is full. Free some space" in str(storage_error(disk_error(), path))
-
-
 def test_an_io_error_on_a_disk_with_space_keeps_its_message(tmp_path: Path) -> None:
     message = str(storage_error(disk_error(), tmp_path / "state.db"))
     assert "disk I/O error" in message
     assert "full" not in message
-
-
-@pytest.mark.parametrize("error", [sqlite3.OperationalError("no such table: x"), ValueError("disk I/O error")])
-def test_other_errors_on_a_full_disk_keep_their_message(full_disk: Path, error: Exception) -> None:
-    """A full disk does not explain every error on it."""
-    assert "disk is full" not in str(storage_error(error, full_disk))
 
 
 def raise_of_sqlite(statement: str, *values: object) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.settings.settings import Settings
-from pipelines.store.encryption import PersonalKey, PersonalKeys, personal_keys
+from pipelines.store.encryption import PersonalKey, personal_keys
 
 KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
 
@@ -68,12 +68,6 @@ def test_the_first_key_encrypts_and_all_of_them_read() -> None:
     assert keys.fingerprints == [KEY.fingerprint, OTHER.fingerprint]
 
 
-def test_without_the_setting_nothing_is_encrypted() -> None:
-    keys = personal_keys(settings(None), {"BOOKFERRY_PERSONAL_KEY": "whatever"})
-    assert keys.to_write() is None
-    assert keys.to_read("", "A file") is None
-
-
 @pytest.mark.parametrize(
     ("environ", "message"),
     [
@@ -99,11 +93,3 @@ def test_a_key_in_the_place_of_a_variables_name_is_not_shown() -> None:
     with pytest.raises(ConfigurationError, match="never the key") as caught:
         personal_keys(settings("abcDEF0123abcDEF"), {}).to_write()
     assert "abcDEF" not in str(caught.value)
-
-
-def test_another_key_is_named_by_its_fingerprint_with_the_remedy() -> None:
-    with pytest.raises(ConfigurationError, match="is encrypted with the personal key") as caught:
-        PersonalKeys([KEY]).to_read(OTHER.fingerprint, "users.parquet")
-    assert all(word in str(caught.value) for word in (KEY.fingerprint, OTHER.fingerprint, "after the one in use"))
-    with pytest.raises(ConfigurationError, match="personal_key_env = "):
-        PersonalKeys().to_read(OTHER.fingerprint, "users.parquet")

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyarrow.parquet.encryption import create_decryption_properties
 
 from pipelines.errors import StorageError
 from pipelines.records.tables.other_resources import USERS
@@ -46,15 +44,6 @@ def test_the_file_reveals_neither_a_person_nor_the_table(file: Path) -> None:
     ]
 
 
-def test_pyarrow_alone_reads_it_with_the_key_only(file: Path) -> None:
-    read = pq.read_table(file, decryption_properties=create_decryption_properties(footer_key=KEY.secret))
-    assert read.to_pylist() == PEOPLE.to_pylist()
-    with pytest.raises(OSError, match="no decryption found"):
-        pq.read_table(file)
-    with pytest.raises(OSError, match="decryption"):
-        pq.read_table(file, decryption_properties=create_decryption_properties(footer_key=OTHER.secret))
-
-
 @pytest.mark.long
 def test_duckdb_alone_reads_it_with_the_key_only(file: Path) -> None:
     """With the SQL of docs/operating.md."""
@@ -80,15 +69,6 @@ def test_bookferry_reads_it_with_the_key_only(file: Path) -> None:
     for key in (None, OTHER):
         with pytest.raises(StorageError), open_in_duckdb(file, key) as database:
             database.execute("SELECT * FROM file")
-
-
-def test_a_flipped_bit_is_an_error(file: Path) -> None:
-    """AES-GCM authenticates what it encrypts."""
-    content = bytearray(file.read_bytes())
-    content[len(content) // 3] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(OSError), open_table(file, KEY) as table:  # noqa: PT011  pyarrow's words differ by place
-        table.read()
 
 
 def test_duckdbs_spill_files_are_encrypted(file: Path) -> None:

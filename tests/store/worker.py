@@ -1,4 +1,4 @@
-"""A process that makes snapshots on request, is killed at a given call, or finds its disk full.
+"""A process that makes snapshots on request, and is killed at a given call.
 
 `python -m tests.store.worker DATA` reads and writes one JSON object per line. For each it forks a child that makes a snapshot, so that a
 hundred kills need one start of Python. It does nothing else itself: a process without threads can be forked safely.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -22,7 +21,6 @@ import duckdb  # noqa: F401  what children need is imported before they are fork
 import pandas as pd  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 
-from pipelines.errors import BookferryError
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.snapshots.snapshots import DataFolder
@@ -59,16 +57,10 @@ def _child(data: DataFolder, order: dict[str, Any]) -> dict[str, Any]:
         prune(data, [], Policy(last=order["prune"]), ZoneInfo("UTC"), tenant=None, dry_run=False)
         sys.setprofile(None)
         return {"calls": counter.count}
-    payloads = publication_payloads(order.get("records", 5), first=1000 * day + 1, letters=order.get("letters", 20))
-    if order.get("file_limit"):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_limit"],) * 2)
+    payloads = publication_payloads(order.get("records", 5), first=1000 * day + 1)
     sys.setprofile(counter)
-    try:
-        snapshot = make_snapshot_and_catalogue(data, payloads, now=STARTED_AT + timedelta(days=day))
-    except BookferryError as error:
-        return {"error": type(error).__name__, "message": str(error)}
-    finally:
-        sys.setprofile(None)
+    snapshot = make_snapshot_and_catalogue(data, payloads, now=STARTED_AT + timedelta(days=day))
+    sys.setprofile(None)
     return {"snapshot": snapshot.name, "calls": counter.count}
 
 
@@ -98,10 +90,10 @@ def main() -> None:
 
 
 class Worker:
-    """The process, for the length of a `with` block. `before`: a command to start it with, for example to change its mounts."""
+    """The process, for the length of a `with` block."""
 
-    def __init__(self, data: Path, *before: str) -> None:
-        self._command = [*before, sys.executable, "-m", "tests.store.worker", str(data)]
+    def __init__(self, data: Path) -> None:
+        self._command = [sys.executable, "-m", "tests.store.worker", str(data)]
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
@@ -110,7 +102,7 @@ class Worker:
         return self
 
     def __call__(self, **order: object) -> dict[str, Any]:
-        """Make a snapshot: `day`, `records`, `letters` in each, `kill_at` a call, `file_limit` in bytes.
+        """Make a snapshot: `day`, `records`, `kill_at` a call.
 
         Or rebuild the catalogue, `rebuild` times, or remove all but the newest `prune` snapshots.
         """

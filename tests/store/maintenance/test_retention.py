@@ -6,8 +6,6 @@ import hashlib
 import itertools
 import shutil
 import signal
-import threading
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +21,6 @@ from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.retention import Policy, PruneResult, prune, reasons_to_keep
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.facts import FileTotals, ResourceFacts
-from pipelines.store.snapshots.leases import Leases
 from pipelines.store.snapshots.manifest import Manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, blob_key, newest_complete, snapshot_id
 from tests.store.maintenance.test_verification import write_files
@@ -79,18 +76,13 @@ def days_to_keep(found: Sequence[Snapshot], zone: ZoneInfo = UTC_ZONE, **policy:
     return [one.manifest.snapshot[4:11] for one in found if one.name in why]
 
 
-def daily_snapshots(count: int, **options: bool) -> list[Snapshot]:
-    """A snapshot every night at 02:00 from the 1st of October 2026, oldest first."""
-    first = datetime(2026, 10, 1, 2, tzinfo=UTC)
-    return [snapshot(first + timedelta(days=day), **options) for day in range(count)]
-
-
 class TestPolicy:
     """One snapshot for each of the newest days, weeks and months: the newest of each."""
 
     def test_days_weeks_and_months(self) -> None:
         """From the 1st of October to the 9th of November: a Monday."""
-        assert days_to_keep(daily_snapshots(40), daily=2, weekly=3, monthly=12) == [
+        nights = [snapshot(datetime(2026, 10, 1, 2, tzinfo=UTC) + timedelta(days=day)) for day in range(40)]
+        assert days_to_keep(nights, daily=2, weekly=3, monthly=12) == [
             "1031T02",
             "1101T02",
             "1108T02",
@@ -102,11 +94,6 @@ class TestPolicy:
         found = [snapshot(datetime(2026, 11, 19, hour, 30, tzinfo=UTC)) for hour in (22, 23)]
         assert days_to_keep(found, daily=2) == ["1119T23"]
         assert days_to_keep(found, ZoneInfo("Europe/Vienna"), daily=2) == ["1119T22", "1119T23"]
-
-    def test_partial_snapshots_displace_no_complete_ones(self) -> None:
-        """After a week of partial snapshots, the complete ones and the partial ones stay."""
-        found = [*daily_snapshots(5), *(snapshot(STARTED_AT + timedelta(days=day), complete=False) for day in range(3))]
-        assert days_to_keep(found, daily=3) == ["1003T02", "1004T02", "1005T02", "1120T02", "1121T02", "1122T02"]
 
 
 moments = st.integers(0, 450 * 24).map(lambda hours: datetime(2025, 11, 1, tzinfo=UTC) + timedelta(hours=hours))
@@ -215,29 +202,6 @@ def test_a_tenant_at_work_is_passed_over(week: DataFolder) -> None:
     assert "The snapshots of old were left as they are" in result.notes[0]
 
 
-def test_a_backup_that_begins_meanwhile_waits(week: DataFolder) -> None:
-    """It begins when the last file is gone; a removal has one lease, however many tenants there are."""
-    events, backups = list[str](), list[threading.Thread]()
-
-    def back_up() -> None:
-        leases = Leases(week)
-        leases.acquire("old")
-        events.append(f"backup beside {len(week.snapshots('old'))} snapshots")
-        leases.release()
-
-    def begin(_: object) -> None:
-        assert week.leased([*week.tenants(), "snapshots-prune"]) == {"snapshots-prune"}
-        backups.append(threading.Thread(target=back_up))
-        backups[0].start()
-        while not week.leased(["old"]):
-            time.sleep(0.001)
-        events.append("removal")
-
-    prune(week, ["old"], Policy(last=1), UTC_ZONE, tenant=None, dry_run=False, before_removal=begin)
-    backups[0].join()
-    assert events == ["removal", "backup beside 2 snapshots"]
-
-
 class TestBlobs:
     """Mark and sweep: a blob that a snapshot refers to stays."""
 
@@ -250,10 +214,12 @@ class TestBlobs:
             (week.path / blob_key(name)).write_bytes(bytes([number]))
         for number, one in enumerate(week.snapshots()):
             write_files(one, [contents[number], contents[5] if number in (0, 4) else None], [1, None])
+        (week.path / "files/sha256/notes.txt").write_text("mine")
         return contents
 
     def present(self, data: DataFolder, blobs: list[str]) -> list[int]:
-        """The indexes of the blobs on the disk."""
+        """The indexes of the blobs on the disk, where what is no blob stays."""
+        assert (data.path / "files/sha256/notes.txt").exists()
         return [number for number, name in enumerate(blobs) if (data.path / blob_key(name)).exists()]
 
     @pytest.mark.parametrize("dry_run", [True, False])
@@ -272,17 +238,6 @@ class TestBlobs:
         assert (result.blobs_removed, self.present(week, blobs)) == (0, list(range(7)))
         assert oldest.path.exists()
 
-    @pytest.mark.long
-    def test_only_unreferenced_blobs_are_removed(self, week: DataFolder, blobs: list[str]) -> None:
-        """Snapshots in order: old 20, other 20, old 21, old 22, old 23 (partial)."""
-        dry = pruned(week, tenant="old", last=1, dry_run=True)
-        assert self.present(week, blobs) == list(range(7))
-        real = pruned(week, tenant="old", last=1)
-        assert (real.blobs_removed, real.blobs_bytes) == (dry.blobs_removed, dry.blobs_bytes) == (3, 3)
-        assert self.present(week, blobs) == [1, 3, 4, 5]
-        for one in week.snapshots():
-            assert verify(week, one.key, now=STARTED_AT).ok
-
     def test_not_while_a_referring_table_is_damaged(self, week: DataFolder, blobs: list[str]) -> None:
         """The table is readable but wrong: a flipped bit makes it refer to other blobs.
 
@@ -296,8 +251,12 @@ class TestBlobs:
                 pruned(week, last=1, dry_run=dry_run)
         assert self.present(week, blobs) == list(range(7))
         last.write_bytes(content)
-        pruned(week, last=1)
+        dry = pruned(week, last=1, dry_run=True)
+        assert self.present(week, blobs) == list(range(7))
+        real = pruned(week, last=1)
+        assert (real.blobs_removed, real.blobs_bytes) == (dry.blobs_removed, dry.blobs_bytes) == (3, 3)
         assert self.present(week, blobs) == [1, 3, 4, 5]
+        assert all(verify(week, one.key, now=STARTED_AT).ok for one in week.snapshots())
 
     @pytest.mark.long
     def test_not_while_another_tenant_is_read(self, week: DataFolder, blobs: list[str]) -> None:

@@ -84,34 +84,6 @@ def pages(capture: Capture, resource: str) -> list[tuple[bytes, bytes]]:
         return [*log.replay()]
 
 
-def test_another_machine_gets_every_page_that_was_copied(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
-    """In segments: a frame that is being written is cut off."""
-    wanted = [(b"%d" % number, b"page %d" % number * 100) for number in range(7)]
-    with copying(bucket, capture) as copy, capture.page_log("publications") as log:
-        for mark, body in wanted[:3]:
-            log.append(mark, body)
-        copy.copy()
-        for mark, body in wanted[3:]:
-            log.append(mark, body)
-        with (capture.path / "pages" / "publications").open("ab") as file:
-            file.write(b"page\0\0")  # the beginning of a frame
-        copy.copy()
-        copy.copy()
-        assert len(segments(bucket, capture)) == 2
-        assert pages(fetched(bucket, tmp_path / "there"), "publications") == wanted
-
-
-def test_the_copy_of_the_next_run_counts_rather_than_that_of_one_that_died(
-    bucket: Bucket, capture: Capture, tmp_path: Path
-) -> None:
-    for number in range(3):
-        with copying(bucket, capture, lambda fence=number: fence) as copy, capture.page_log("publications") as log:
-            assert len([*log.replay()]) == number
-            log.append(b"mark", b"%d" % number)
-            copy.copy()
-    assert [body for _mark, body in pages(fetched(bucket, tmp_path / "there"), "publications")] == [b"0", b"1", b"2"]
-
-
 def test_people_are_sealed_in_a_copy(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
     with copying(bucket, capture) as copy, capture.page_log("users") as log:
         log.append(b"mark", b"ada@library.example")

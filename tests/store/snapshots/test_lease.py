@@ -71,16 +71,6 @@ def test_a_second_process_is_refused_and_a_killed_one_loses_its_lease(data: Data
         _acquire(data, "old")
 
 
-def test_within_one_process_too(data: DataFolder) -> None:
-    """Two runs in one process are two runs. A released lease is free again."""
-    with data.lease("old"):
-        for folder in (data, DataFolder(data.path)):
-            with pytest.raises(TenantBusyError):
-                _acquire(folder, "old")
-        _acquire(data, "new")
-    _acquire(data, "old")
-
-
 def test_a_data_folder_that_cannot_be_created(tmp_path: Path) -> None:
     """A file in the place of the folder."""
     (tmp_path / "file").touch()
