@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.notify import Ending
-from pipelines.report.build import make_report
-from pipelines.report.pages import html_of
 from pipelines.store.snapshots.manifest import Manifest
 from tests.backup.runner import BackupRunner
 from tests.sandbox.process import SandboxProcess
@@ -67,32 +64,6 @@ def test_a_new_name_and_a_new_day_are_loud(back_up: Backups, sandbox: SandboxPro
     assert announcements(fourth) == [
         "The service announces as deprecated: abstract (on 2026-11-01, since 2026-08-03), import_state (since 2026-08-01)."
     ]
-
-
-@pytest.mark.long
-def test_an_announcement_survives_a_stop(tmp_path: Path, sandbox: SandboxProcess) -> None:
-    """I9: the steps of a backup may run in several processes."""
-    runner = runner_on(tmp_path, sandbox, EARLY)
-    with runner.library(with_files=False) as library:
-        library.read_raw("old", "run", "publications")
-    sandbox.change(variations={"announced": ""})
-    with runner.library(with_files=False) as library:
-        library.stage("old", "run", "publications")
-        library.fetch_files("old", "run")
-        assert library.publish("old", "run").manifest.news == [LOUD.format("import_state")]
-
-
-@pytest.mark.long
-def test_the_report_and_the_notification_have_it(tmp_path: Path, sandbox: SandboxProcess) -> None:
-    """The librarians' page shows the notes; the call of [notify] carries what is new, also when the backup is complete."""
-    runner = runner_on(tmp_path, sandbox, datetime(2026, 12, 1, tzinfo=UTC))
-    snapshot = runner.back_up(with_files=False)
-    with runner.library() as library:
-        page = html_of(make_report(library.data, snapshot, now=EARLY))
-    assert "announces for the first time as deprecated" in page
-    assert "ends in 30 days" in page
-    ending = Ending.of_backup(snapshot)
-    assert (ending.result, ending.message) == ("complete", LOUD.format("import_state"))
 
 
 @pytest.mark.parametrize(

@@ -45,23 +45,6 @@ def test_a_complete_snapshot_has_every_record_that_stayed(tmp_path: Path, busy: 
     assert verified.ok, verified.problems
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("newest_first", [False, True])
-def test_a_library_where_people_work_has_complete_snapshots(tmp_path: Path, *, newest_first: bool) -> None:
-    """A change in one of two requests is no reason for a partial snapshot, if the list has the order of its ids."""
-    for seed in range(4):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        with BusyLibrary(seed, quiet=2, newest_first=newest_first) as file_library:
-            file_library.furnish()
-            snapshot = BackupRunner(folder, file_library.library.url).back_up()
-        facts = snapshot.manifest.resources["publications"]
-        assert (snapshot.manifest.complete, facts.walks) == (True, 1), snapshot.manifest.problems
-        ids = pq.read_table(snapshot.path / "raw" / "publications.parquet").column("id").to_pylist()
-        assert file_library.throughout <= set(ids)
-        assert len(ids) == len(set(ids))
-
-
 def test_a_partial_snapshot_has_every_record_that_any_walk_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import httpx
 import pytest
 
 from pipelines.backup.read import Progress
@@ -20,11 +19,9 @@ from pipelines.errors import (
     TemporaryError,
     VersionEndedError,
 )
-from pipelines.service.end_of_v2 import v2_has_ended
 from tests.backup.runner import BackupRunner
 from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import MIDNIGHT, ManualClock
-from tests.service.scripted import Answer, Received, ScriptedServer
 
 REMEDY = (
     'Sign in with version 3: in bookferry.toml, replace api = "v2" and the user name and password of \'old\' by api = "v3", then run '
@@ -63,11 +60,9 @@ DUE = "Version 2 was due to be shut down on 31 December 2026."
 PAGES, LIST, FIRST = "v2/publications.*[?&]page=", "v2/publications", "v2/publications.per_page=1$"
 NO_END: list[tuple[int | None, dict[str, int | None], datetime, type[BookferryError], str | None]] = [
     *(
-        (status, {}, AFTER, kind, SHOWN if status in {400, 403, 501} else "")
+        (status, {}, AFTER, kind, SHOWN if status in {403, 501} else "")
         for status, kind in (
-            (400, RefusedError),
             (403, AccessDeniedError),
-            (301, ProtocolError),
             (200, ProtocolError),
             (501, ProtocolError),
             (503, TemporaryError),
@@ -119,19 +114,6 @@ def test_v2_ends_during_a_listing(tmp_path: Path, sandbox: SandboxProcess) -> No
         BackupRunner(tmp_path, sandbox.base_url(), clock=ManualClock()).back_up(on_progress=end)
 
 
-@pytest.mark.parametrize("other_list", ["tasks", "collections"])
-def test_a_missing_list_beside_another_one_is_no_end(tmp_path: Path, other_list: str) -> None:
-    """Version 3 is there, and version 2 has no description."""
-
-    def serve(request: Received) -> Answer:
-        if request.path == f"/api/v2/{other_list}":
-            return Answer({"records": []})
-        return Answer({}, status=401 if request.path.startswith("/api/v3/") else 404)
-
-    with ScriptedServer(serve) as server:
-        assert type(failure(tmp_path, server.url, AFTER)) is RefusedError
-
-
 @pytest.mark.parametrize(("day", "kind"), [(LAST_DAY, RefusedError), (AFTER, VersionEndedError)])
 def test_a_wrong_base_url(tmp_path: Path, sandbox: SandboxProcess, day: datetime, kind: type[BookferryError]) -> None:
     """Neither version is there: no end before its day. After it nobody can tell, so both are said."""
@@ -141,34 +123,3 @@ def test_a_wrong_base_url(tmp_path: Path, sandbox: SandboxProcess, day: datetime
     assert str(error).endswith(
         f"Version 3 is not there either (404 Not Found). Is base_url ({base_url}) the library's address, without /api?"
     )
-
-
-@pytest.mark.parametrize(
-    ("other", "v3", "day", "ended"),
-    [
-        (404, 401, BEFORE, True),
-        (404, 404, AFTER, True),
-        (404, None, AFTER, True),
-        (404, 404, LAST_DAY, False),
-        (404, 503, BEFORE, False),
-        (200, 401, AFTER, False),
-        (None, 401, AFTER, False),
-    ],
-)
-def test_when_404_is_an_end(other: int | None, v3: int | None, day: datetime, *, ended: bool) -> None:
-    """All of version 2, and its day is past or version 3 is in its place."""
-    there = [None if status is None else httpx.Response(status) for status in (other, v3)]
-    assert v2_has_ended(httpx.Response(404), [httpx.Response(404), there[0]], there[1], day.date()) is ended
-
-
-def test_a_site_that_shows_one_page_for_every_address_is_no_end(tmp_path: Path, sandbox: SandboxProcess) -> None:
-    """base_url leads to a web site: version 3 is a page there, too."""
-
-    def page(_: Received) -> Answer:
-        return Answer(b"<!DOCTYPE html><title>Welcome</title>", headers={"content-type": "text/html"})
-
-    assert sandbox.ready
-    with ScriptedServer(page) as site:
-        error = failure(tmp_path, site.url)
-    assert type(error) is not VersionEndedError
-    assert str(error).endswith("Is base_url the library's address?")

@@ -12,14 +12,9 @@ from typing import Any
 import pytest
 
 from pipelines.backup import fetching
-from pipelines.backup.files import LEFT
-from pipelines.backup.read import Progress
 from pipelines.errors import StorageError
-from pipelines.store.maintenance.verification import Part, verify_named
 from pipelines.store.snapshots.file_list import FILE_LIST
-from pipelines.store.snapshots.snapshots import blob_key
 from tests.backup.files.file_library import (
-    PER_PAGE,
     SIGNATURE,
     FileLibrary,
     cut,
@@ -28,7 +23,7 @@ from tests.backup.files.file_library import (
     stored_file,
 )
 from tests.backup.runner import BackupRunner, notes_on_reading
-from tests.service.manual_clock import MIDNIGHT, ManualClock
+from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received
 
 CONTENT = b"the content of a file\n"
@@ -94,12 +89,11 @@ class TestFurtherBackups:
         assert (row["status"], row["sha256"], row["bytes"], row["etag"]) == ("kept", sha256(CONTENT), 22, '"v1"')
 
     @pytest.mark.long
-    @pytest.mark.parametrize("more", ["files = false", ""])
-    def test_without_files(self, tmp_path: Path, file_library: FileLibrary, more: str) -> None:
+    def test_without_files(self, tmp_path: Path, file_library: FileLibrary) -> None:
         """Nothing is fetched, the snapshot is complete and says so; the next backup with files fetches them."""
-        runner = BackupRunner(tmp_path, file_library.library.url, more)
+        runner = BackupRunner(tmp_path, file_library.library.url, "files = false")
         file_library.add(CONTENT)
-        snapshot = runner.back_up(with_files=bool(more))
+        snapshot = runner.back_up()
         assert (snapshot.manifest.complete, file_library.fetched()) == (True, [])
         assert "was not fetched" in notes_on_reading(snapshot.manifest)[0]
         assert (snapshot.manifest.files.count, snapshot.manifest.files.not_fetched) == (1, 1)
@@ -141,13 +135,6 @@ class TestContents:
         assert not any({"authorization", "cookie"} & set(one.headers) for one in file_library.storage.received)
         assert SIGNATURE not in everything_but_payloads(runner.data)
         assert not list(runner.data.rglob(f"{FILE_LIST}*"))
-        with runner.library() as library:
-            [result] = verify_named(library.data, snapshot.name, Part(), now=MIDNIGHT)
-            assert (result.ok, result.blobs, result.blobs_read) == (True, 1, 1)
-            path = library.data.path / blob_key(sha256(CONTENT))
-            path.write_bytes(b"T" + CONTENT[1:])
-            [result] = verify_named(library.data, snapshot.name, Part(), now=MIDNIGHT)
-        assert str(path) in result.problems[0]
 
 
 class TestFailedFiles:
@@ -156,24 +143,10 @@ class TestFailedFiles:
     def test_each_is_listed_with_its_reason(self, runner: BackupRunner, file_library: FileLibrary) -> None:
         """The other files are stored; nothing of these is."""
         troubles: list[tuple[Any, int, str]] = [
-            (b"short", 22, "has 5 bytes; the library says 22"),
-            (CONTENT, 5, "has 22 bytes; the library says 5"),
-            (lambda _: Answer(raw=b"HTTP/1.1 200 OK\r\n\r\n" + CONTENT), 5, "sends more bytes than there should be"),
             (lambda _: Answer(raw=b"HTTP/1.1 200 OK\r\n\r\nshort"), 22, "sent 5 bytes; the library says 22"),
             (cut, 100, "the connection broke"),
             (lambda _: Answer(b"no", status=500), 2, "answered 500"),
-            (lambda _: Answer(b"no", status=403), 2, "answered 403"),
-            (
-                lambda _: Answer(b"<Error><Code>NoSuchKey</Code></Error>", status=404),
-                2,
-                "answered 404 Not Found (NoSuchKey)",
-            ),
             (lambda _: Answer(status=302, headers={"location": "http://storage.example/x"}), 2, "is not https"),
-            (
-                lambda asked: Answer(status=302, headers={"location": f"{asked.path}?{SIGNATURE}=9"}),
-                2,
-                "redirects more than 5 times",
-            ),
         ]
         file_library.add(CONTENT)
         for number, (answer, declared, _words) in enumerate(troubles, 2):
@@ -183,7 +156,7 @@ class TestFailedFiles:
         assert not manifest.complete
         [problem] = manifest.problems
         assert problem.startswith(
-            "files: 10 of 11 could not be fetched, so the snapshot lacks their content. The first: "
+            "files: 4 of 5 could not be fetched, so the snapshot lacks their content. The first: "
         )
         failures = {failure.publication_id: failure for failure in manifest.files.failures}
         for number, (_answer, _declared, words) in enumerate(troubles, 2):
@@ -191,21 +164,8 @@ class TestFailedFiles:
             assert (failure.kind, failure.asset_id, failure.name) == ("asset", 1000 + number, f"File {number}")
             assert words in failure.problem
         assert failures == {}
-        assert (manifest.files.kept, manifest.files.failed) == (1, 10)
+        assert (manifest.files.kept, manifest.files.failed) == (1, 4)
         assert list(runner.blobs()) == [sha256(CONTENT)]
-
-    @pytest.mark.long
-    def test_an_expired_address_is_asked_for_again(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """One request for a fresh address, charged to the budget and counted."""
-        file_library.add(CONTENT)
-        file_library.publications[1]["cover"] = {**stored_file("cover", 5), "url": "cover"}
-        file_library.stored["/cover"] = b"cover"
-        file_library.expired, file_library.issue = 1, 1
-        file_library.refusals = _Renewing(file_library)
-        manifest = runner.back_up().manifest
-        assert (manifest.complete, manifest.files.kept) == (True, 2)
-        assert sorted(file_library.asked()) == ["/assets/1001", "/publications/1"]
-        assert manifest.requests == 3
 
     @pytest.mark.long
     def test_at_most_two_fresh_addresses(self, runner: BackupRunner, file_library: FileLibrary) -> None:
@@ -221,19 +181,6 @@ class TestFailedFiles:
         assert "AccessDenied: Request has expired" in refused.problem
         assert "gone from the library since it was listed" in gone.problem
 
-    def test_a_record_without_an_address_is_asked_for_once(
-        self, runner: BackupRunner, file_library: FileLibrary
-    ) -> None:
-        """A missing url is an error, not "no file" (service.md#scopes); one 403 is enough for all of them."""
-        for _ in range(20):
-            file_library.add(CONTENT, url=None)
-        for number in range(1001, 1021):
-            file_library.refusals[f"/assets/{number}"] = Answer(status=403)
-        manifest = runner.back_up().manifest
-        assert (len(file_library.asked()), file_library.fetched()) == (1, [])
-        assert (manifest.files.failed, manifest.complete) == (20, False)
-        assert "answered 403" in manifest.problems[0]
-
     def test_a_storage_that_is_down_is_not_tried_for_every_file(
         self, runner: BackupRunner, file_library: FileLibrary, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -248,18 +195,6 @@ class TestFailedFiles:
         assert any("not tried, after 5 failures in a row" in one.problem for one in manifest.files.failures)
         file_library.stored = contents
         assert runner.back_up("second").manifest.complete
-
-
-class _Renewing(dict[str, Answer]):
-    """A library that gives good addresses from the second request for a record on."""
-
-    def __init__(self, file_library: FileLibrary) -> None:
-        super().__init__()
-        self._file_library = file_library
-
-    def __contains__(self, path: object) -> bool:
-        self._file_library.issue = 1 if path == "/publications/all" else 2
-        return False
 
 
 class _Down(dict[str, bytes | Callable[[Received], Answer]]):
@@ -326,17 +261,6 @@ class TestRelativeAddresses:
         assert {*paths.values()} <= {request.path for request in file_library.library.received}
         assert not any("authorization" in request.headers for request in file_library.storage.received)
 
-    def test_in_a_list_that_was_redirected(self, runner: BackupRunner, file_library: FileLibrary) -> None:
-        """It counts from the address that the answer came from in the end, with its slash (RFC 3986, 5.1.3)."""
-        redirect = Answer(status=301, headers={"location": "/api/v2/publications/all/"})
-        file_library.refusals["/publications/all"] = redirect
-        file_library.stored["/api/v2/publications/all/relative/a.pdf"] = CONTENT
-        for _ in range(PER_PAGE + 1):
-            file_library.add(CONTENT, url="relative/a.pdf")
-        assert [row["status"] for row in files_of(runner.back_up())] == ["kept"] * (PER_PAGE + 1)
-        lists = [request.path for request in file_library.library.received if request.path.endswith(("/all", "/all/"))]
-        assert lists.count("/api/v2/publications/all") == 1, "each further page is requested where the list is"
-
 
 @pytest.mark.long
 def test_the_listing_waits_for_files_that_have_waited_long(tmp_path: Path, file_library: FileLibrary) -> None:
@@ -354,31 +278,6 @@ def test_the_listing_waits_for_files_that_have_waited_long(tmp_path: Path, file_
 
     file_library.stored["/file-1"] = late
     assert runner.back_up().manifest.files.new == 120
-
-
-@pytest.mark.long
-def test_the_files_that_are_left_after_the_listing_report_their_progress(
-    runner: BackupRunner, file_library: FileLibrary
-) -> None:
-    """A storage was down during the listing: the files are fetched afterwards, and the person sees how many are to come."""
-    file_library.add(CONTENT)
-    file_library.stored["/file-1"] = lambda _: Answer(status=503)
-    reported, seen = threading.Event(), []
-
-    def report(progress: Progress) -> None:
-        if progress.resource == LEFT:
-            seen.append((progress.records, progress.expected))
-            reported.set()
-
-    def once_reported(_request: Received) -> Answer:
-        return Answer(CONTENT) if reported.wait(60) else Answer(status=404)
-
-    with runner.library(on_progress=report) as library:
-        library.read_raw("old", "run", "publications")
-        library.stage("old", "run", "publications")
-        file_library.stored["/file-1"] = once_reported
-        assert library.fetch_files("old", "run").facts.files.kept == 1
-    assert seen[0] == (0, 1)
 
 
 @pytest.mark.parametrize("step", ["listing", "files"])

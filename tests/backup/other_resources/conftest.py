@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +105,29 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., tuple[TwoVersionRunner, Scri
             return runner, server
 
         yield start
+
+
+class Lists:
+    """A service with these lists (path → records) by pages, and a description or none. Anything else is 404.
+
+    `refused`: path → the status instead. `before` is told the path and page of each request before its answer.
+    """
+
+    def __init__(self, lists: Mapping[str, Sequence[Any]], description: bytes | None = None) -> None:
+        self.lists, self.description, self.refused = dict(lists), description, dict[str, int]()
+        self.before: Callable[[str], object] = lambda _name: None
+
+    def __call__(self, request: Received) -> Answer:
+        """The answer to one request."""
+        path, page, size = request.path[len("/api/v3/") :], request.query.get("page"), request.query.get("per_page")
+        self.before(f"{path}?{page}")
+        if path == "swagger.yaml" and self.description is not None:
+            return Answer(self.description, headers={"content-type": "application/yaml"})
+        if path not in self.lists or path in self.refused:
+            error = {"error": {"code": "RecordNotFound", "message": "not found"}}
+            return Answer(error, status=self.refused.get(path, 404))
+        records, first = self.lists[path], (int(page or 1) - 1) * int(size or 25)
+        return Answer({"records": records[first : first + int(size or 25)]}, headers={"X-Total": str(len(records))})
 
 
 def _no_asset(request: Received) -> Answer | None:

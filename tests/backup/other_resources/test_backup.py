@@ -13,133 +13,32 @@ from pipelines.inventory import RESOURCES
 from pipelines.records.tables.registry import STAGED
 from pipelines.service.clock import SystemClock
 from pipelines.store.catalogue import open_catalogue
-from pipelines.store.snapshots.snapshots import Snapshot
-from tests.backup.other_resources.conftest import RECORDS, TwoVersionRunner, rows
+from tests.backup.other_resources.conftest import TwoVersionRunner, rows
 from tests.sandbox.process import SandboxProcess
 
 
-@pytest.fixture
-def snapshot(runner: TwoVersionRunner) -> Snapshot:
-    """One backup of everything."""
-    return runner.back_up()
-
-
-@pytest.fixture(scope="module")
-def whole(shared_sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> tuple[Snapshot, int]:
-    """One backup of everything for tests that only read it, and the number of requests that the service counted."""
-    shared_sandbox.reset()
-    shared_sandbox.change(requests_per_minute=0)
-    runner = TwoVersionRunner.at(tmp_path_factory.mktemp("whole"), shared_sandbox.base_url())
-    runner.sign_in(shared_sandbox)
-    return runner.back_up(), shared_sandbox.counts()["requests"]
-
-
 @pytest.mark.long
-class TestWholeLibrary:
-    """A tenant of version 3 is backed up completely."""
+def test_every_resource_is_proved(runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:
+    """I4: each resource has as many distinct ids as its `X-Total`; `/publications/all` is used where it exists.
 
-    def test_every_resource_is_proved(self, whole: tuple[Snapshot, int]) -> None:
-        """I4: each resource has as many distinct ids as its `X-Total`; `/publications/all` is used where it exists."""
-        snapshot, requests = whole
-        manifest = snapshot.manifest
-        assert manifest.complete
-        assert manifest.problems == manifest.notes == []
-        assert list(manifest.resources) == list(RESOURCES)
-        for facts in manifest.resources.values():
-            assert facts.records == facts.distinct_ids == facts.x_total > 0
-        assert manifest.resources["publications"].endpoint == "publications/all"
-        assert manifest.resources["locations"].endpoint == "hard_copies/locations"
-        assert manifest.requests == requests
-
-    def test_every_table_is_there(self, whole: tuple[Snapshot, int]) -> None:
-        """Raw and staged tables of each resource, with a row for each record."""
-        snapshot, _ = whole
-        expected = {f"raw_{resource}" for resource in RESOURCES}
-        expected |= {table.name for tables in STAGED.values() for table in tables}
-        tables = snapshot.manifest.tables
-        assert set(tables) == expected
-        for resource, (first, *_more) in STAGED.items():
-            assert tables[first.name].rows == tables[f"raw_{resource}"].rows == snapshot.counts[resource]
-
-    def test_columns_and_child_tables_have_the_fields_of_the_payloads(self, whole: tuple[Snapshot, int]) -> None:
-        """Known fields are columns; of the sandbox's small resources only people's pictures are residue."""
-        snapshot, _ = whole
-        for resource, key, table in (
-            ("users", "roles", "user_roles"),
-            ("collections", "publication_ids", "collection_publications"),
-            ("authorities", "variants", "authority_variants"),
-        ):
-            sent = [json.loads(one["payload"]) for one in rows(snapshot, f"raw_{resource}")]
-            listed = [(one["id"], position, entry) for one in sent for position, entry in enumerate(one[key])]
-            assert [tuple(row.values()) for row in rows(snapshot, table)] == listed
-        copies = [json.loads(one["payload"]) for one in rows(snapshot, "raw_hard_copies")]
-        for sent, row in zip(copies, rows(snapshot, "hard_copies"), strict=True):
-            plain = {**row, "acquired_on": row["acquired_on"] and row["acquired_on"].isoformat()}
-            assert plain == {**sent, "residue": None, "sha256": row["sha256"]}
-        assert set(snapshot.manifest.residue["users"]) <= {"avatar"}
-        assert set(snapshot.manifest.residue["publications"]) <= {"identifiers[].type"}
-        others = {"users", "publications"}
-        assert not any(found for resource, found in snapshot.manifest.residue.items() if resource not in others)
-
-    def test_typed_identifiers(self, whole: tuple[Snapshot, int]) -> None:
-        """Version 3 lists identifiers with type and value (service.md#identifiers): the table has every one, in the same order."""
-        snapshot, _ = whole
-        sent = [json.loads(one["payload"]) for one in rows(snapshot, "raw_publications")]
-        listed = [(one["id"], entry["value"]) for one in sent for entry in one["identifiers"]]
-        staged = rows(snapshot, "publication_identifiers")
-        assert {row["source_field"] for row in staged} == {"identifiers"}
-        assert list(dict.fromkeys((row["publication_id"], row["raw"]) for row in staged)) == list(dict.fromkeys(listed))
-
-    def test_no_signed_address_is_staged(self, whole: tuple[Snapshot, int]) -> None:
-        """I10: a signed address gives access to the file, so it is not staged; that there was one is noted."""
-        snapshot, _ = whole
-        for tables in STAGED.values():
-            for table in tables:
-                assert "ignature=" not in json.dumps(rows(snapshot, table.name), default=str)
-        files = rows(snapshot, "publication_files")
-        assert files
-        assert all(file["has_url"] for file in files)
-
-    def test_both_versions_are_staged_alike(self, runner: TwoVersionRunner, snapshot: Snapshot) -> None:
-        """Fields of a publication that both versions have are equal in the tables of both."""
-        older = runner.back_up(tenant="old")
-        assert list(older.manifest.resources) == ["publications"]
-        for table, left in (
-            (
-                "publications",
-                {"residue", "sha256", "contributor_id", "contributor_name", "organization_id", "organization_name"},
-            ),
-            ("publication_authors", set()),
-            ("publication_categories", set()),
-            ("publication_files", set()),
-        ):
-            old, new = (
-                [{key: value for key, value in row.items() if key not in left} for row in rows(one, table)]
-                for one in (older, snapshot)
-            )
-            assert old == new
-
-
-@pytest.mark.long
-class TestVersionTwo:
-    """The other resources are documented for version 3 only (service.md#other-resources); in version 2 they are tried on request."""
-
-    def test_another_resource_by_name(self, runner: TwoVersionRunner) -> None:
-        """A missing resource makes the snapshot partial; the manifest has its status and the remedy."""
-        snapshot = runner.back_up("publications", "hard_copies", tenant="old")
-        assert not snapshot.manifest.complete
-        assert snapshot.counts == {"publications": RECORDS}
-        found = snapshot.manifest.unreadable["hard_copies"]
-        assert (found.status, found.partial) == (404, True)
-        [problem] = snapshot.manifest.problems
-        for words in (
-            "hard_copies: could not be read",
-            "/api/v2/hard_copies",
-            "404",
-            "RouteNotFound",
-            "resources = [...]",
-        ):
-            assert words in problem
+    I10: a signed address gives access to the file, so it is not staged; that there was one is noted.
+    """
+    snapshot = runner.back_up()
+    manifest = snapshot.manifest
+    assert manifest.complete
+    assert manifest.problems == manifest.notes == []
+    assert list(manifest.resources) == list(RESOURCES)
+    for facts in manifest.resources.values():
+        assert facts.records == facts.distinct_ids == facts.x_total > 0
+    assert manifest.resources["publications"].endpoint == "publications/all"
+    assert manifest.resources["locations"].endpoint == "hard_copies/locations"
+    assert manifest.requests == sandbox.counts()["requests"]
+    for tables in STAGED.values():
+        for table in tables:
+            assert "ignature=" not in json.dumps(rows(snapshot, table.name), default=str)
+    files = rows(snapshot, "publication_files")
+    assert files
+    assert all(file["has_url"] for file in files)
 
 
 class TestUnreadableResources:

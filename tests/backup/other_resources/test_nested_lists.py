@@ -17,79 +17,29 @@ from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.differences import compare
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.postgres.loading import Database
-from tests.backup.other_resources.conftest import TwoVersionRunner, rows
+from tests.backup.other_resources.conftest import Lists, TwoVersionRunner, rows
 from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
 from tests.postgres import database
-from tests.service.scripted import Answer, Received, ScriptedServer
+from tests.service.scripted import ScriptedServer
 
 Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
 NESTED = 'nested = ["collections/publications"]'
 BOOKS = [{"id": number, "title": f"Book {number}"} for number in range(1, 141)]
+PATH = "collections/{}/publications"
 MEMBERS: dict[str, list[Any]] = {
     "1": BOOKS[:120],
     "2": [],
     "3": [{"id": 900 + number, "publication_id": number, "note": "n"} for number in (7, 5)],
     "A-1": [BOOKS[6]],
 }
-PATH = "/api/v3/collections/{}/publications"
-
-
-class Library:
-    """Books, collections that do not show what they have, and the list of each collection; `refuse`: paths that are 500."""
-
-    def __init__(self) -> None:
-        self.members, self.refused = dict(MEMBERS), dict[str, int]()
-        self.before: Callable[[str], None] = lambda _name: None
-
-    def __call__(self, request: Received) -> Answer:
-        """The answer to one request."""
-        name = request.path.removeprefix("/api/v3/")
-        self.before(f"{name}?{request.query.get('page')}")
-        names = [{"id": int(key) if key.isdigit() else key, "name": f"Collection {key}"} for key in self.members]
-        lists = {"publications": BOOKS, "collections": names} | {
-            f"collections/{key}/publications": members for key, members in self.members.items()
-        }
-        if name not in lists or name in self.refused:
-            return Answer({"error": {"code": "RecordNotFound"}}, status=self.refused.get(name, 404))
-        page, size = int(request.query.get("page", "1")), int(request.query.get("per_page", "25"))
-        records = lists[name][(page - 1) * size : page * size]
-        return Answer({"records": records}, headers={"X-Total": str(len(lists[name]))})
 
 
 @pytest.fixture
-def library() -> Library:
-    return Library()
-
-
-def test_each_list_is_read_proved_and_staged(serve: Serve, library: Library) -> None:
-    runner, server = serve(library, NESTED)
-    snapshot = runner.back_up("publications", "collections")
-    manifest = snapshot.manifest
-    assert (manifest.complete, manifest.not_read, manifest.problems) == (True, [], [])
-    facts = manifest.resources["collection_publications"]
-    assert (facts.records, facts.x_total, facts.pages, facts.requests) == (123, 123, 6, 6)
-    asked = [request.path for request in server.received]
-    assert [asked.count(PATH.format(key)) for key in MEMBERS] == [3, 1, 1, 1]
-    assert manifest.requests == len(server.received)
-    members = [
-        (row["collection_id"], row["position"], row["publication_id"])
-        for row in rows(snapshot, "collection_publications")
-    ]
-    assert members == [
-        *((1, position, position + 1) for position in range(120)),
-        *((3, 0, 7), (3, 1, 5), (None, 0, 7)),
-    ]
-    raw = rows(snapshot, "raw_collection_publications")
-    assert {(row["owner"], row["id"]) for row in raw[-3:]} == {("3", 907), ("3", 905), ("A-1", 7)}
-    assert '"note": "n"' in raw[-2]["payload"]
-    assert manifest.residue["collection_publications"] == {"note": 2}
-    with runner.library() as backup:
-        checked = verify(backup.data, snapshot.key, now=datetime(2026, 11, 27, tzinfo=UTC))
-        with open_catalogue(backup.data) as database:
-            tables = ("collection_publications", "raw_collection_publications_history")
-            counts = [database.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0] for table in tables]
-            unread = database.execute("SELECT table_name FROM tables_read WHERE NOT read AND table_name LIKE 'coll%'")
-            assert (checked.problems, counts, unread.fetchall()) == ([], [123, 123], [])
+def library() -> Lists:
+    """Books, collections that do not show what they have, and the list of each collection."""
+    names = [{"id": int(key) if key.isdigit() else key, "name": f"Collection {key}"} for key in MEMBERS]
+    members = {PATH.format(key): records for key, records in MEMBERS.items()}
+    return Lists({"publications": BOOKS, "collections": names, **members})
 
 
 ASSIGNEE = {"id": 4, "name": "Ada", "email": "ada@example.org"}
@@ -104,23 +54,11 @@ OTHER_LISTS: dict[str, list[Any]] = {
 }
 
 
-def other_library(lists: dict[str, list[Any]]) -> Callable[[Received], Answer]:
-    """Lists of members, of persons, and of records that nobody knows."""
-
-    def answer(request: Received) -> Answer:
-        records = lists.get(request.path.removeprefix("/api/v3/"))
-        if records is None:
-            return Answer({"error": {"code": "RecordNotFound"}}, status=404)
-        return Answer({"records": records}, headers={"X-Total": str(len(records))})
-
-    return answer
-
-
 def test_a_list_of_any_name_has_a_table_of_its_own(serve: Serve, state_server: str) -> None:
     """Where an entry leads is known by the name of the list, or by its keys; the entry itself is JSON, and is personal with persons."""
-    lists = dict(OTHER_LISTS)
+    library = Lists(OTHER_LISTS)
     names = ["collections/members", "tasks/assignees", "tasks/time-logs"]
-    runner, _server = serve(other_library(lists), f"nested = {names}")
+    runner, _server = serve(library, f"nested = {names}")
     snapshot = runner.back_up("publications", "collections", "tasks", run="first")
     assert (snapshot.manifest.complete, snapshot.manifest.problems) == (True, [])
     members, assignees, logs = (
@@ -129,7 +67,7 @@ def test_a_list_of_any_name_has_a_table_of_its_own(serve: Serve, state_server: s
     assert [(row["collection_id"], row["position"], row["id"]) for row in members] == [(1, 0, 2), (1, 1, 1)]
     assert [(row["task_id"], row["user_id"], json.loads(row["entry"])) for row in assignees] == [(5, 4, ASSIGNEE)]
     assert [(row["task_id"], row["id"]) for row in logs] == [(5, 11), (5, 12)]
-    lists |= {"collections/2/members": [{"id": 905, "publication_id": 3}], "tasks/5/time-logs": []}
+    library.lists |= {"collections/2/members": [{"id": 905, "publication_id": 3}], "tasks/5/time-logs": []}
     second = runner.back_up("publications", "collections", "tasks", run="second")
     with runner.library() as backup, open_catalogue(backup.data) as catalogue:
         assert verify(backup.data, second.key, now=datetime(2026, 11, 27, tzinfo=UTC)).problems == []
@@ -148,11 +86,6 @@ def test_a_list_of_any_name_has_a_table_of_its_own(serve: Serve, state_server: s
         described = run("tables", "task_assignees", "--json", folder=runner.config.parent).document
         assert [column["column"] for column in described["columns"] if column["personal"]] == ["entry"]
         assert "entry" not in {row[0] for row in catalogue.execute("DESCRIBE task_assignees").fetchall()}
-    listed = {
-        table["table"]: table["rows"]
-        for table in run("tables", "--json", folder=runner.config.parent).document["tables"]
-    }
-    assert (listed["collection_members"], listed["raw_task_assignees"], listed["task_time_logs"]) == (3, 1, 0)
 
 
 QUERIES = (
@@ -164,32 +97,9 @@ QUERIES = (
 )
 
 
-def test_lists_that_the_service_does_not_have_are_named(serve: Serve) -> None:
-    runner, _server = serve(other_library(OTHER_LISTS), 'nested = ["tasks/loans"]')
-    snapshot = runner.back_up("publications", "tasks")
-    [problem] = snapshot.manifest.problems
-    assert problem.startswith("task_loans: could not be read, so the snapshot has none of it.")
-    assert "/tasks/5/loans" in problem
-    assert "take it out of `nested`" in problem
-    assert len(rows(snapshot, "tasks")) == 1
-
-
-def test_a_night_later_the_difference_is_in_the_list_of_its_record(serve: Serve, library: Library) -> None:
-    """The same publication is in another collection, too."""
-    runner, _server = serve(library, NESTED)
-    first = runner.back_up("publications", "collections", run="first")
-    library.members |= {"1": BOOKS[:119], "2": [BOOKS[6]]}
-    second = runner.back_up("publications", "collections", run="second")
-    with runner.library() as backup:
-        differences = compare(backup.data, first, second).resources
-    found = differences.pop("collection_publications")
-    assert (found.added_ids, found.removed_ids, found.changed) == (["2/7"], ["1/120"], 0)
-    assert not any(other.different for other in differences.values())
-
-
 @pytest.mark.parametrize("status", [403, 404])
 def test_a_list_that_cannot_be_read_makes_the_snapshot_partial_by_the_id_of_its_record(
-    serve: Serve, library: Library, status: int
+    serve: Serve, library: Lists, status: int
 ) -> None:
     library.refused["collections/3/publications"] = status
     runner, _server = serve(library, NESTED)
@@ -197,7 +107,7 @@ def test_a_list_that_cannot_be_read_makes_the_snapshot_partial_by_the_id_of_its_
     [problem] = manifest.problems
     assert problem.startswith("collection_publications: collection 3: could not be read.")
     assert (manifest.complete, manifest.resources["collection_publications"].records) == (False, 121)
-    library.refused |= {f"collections/{key}/publications": 404 for key in MEMBERS}
+    library.refused |= {PATH.format(key): 404 for key in MEMBERS}
     snapshot = runner.back_up("publications", "collections", run="none")
     assert (snapshot.manifest.complete, [*snapshot.manifest.unreadable]) == (False, ["collection_publications"])
     assert snapshot.manifest.not_read == ["/collections/:id/publications"]
@@ -205,7 +115,7 @@ def test_a_list_that_cannot_be_read_makes_the_snapshot_partial_by_the_id_of_its_
     assert len(rows(snapshot, "collections")) == len(MEMBERS)
 
 
-def test_a_killed_backup_reads_no_list_twice(serve: Serve, library: Library) -> None:
+def test_a_killed_backup_reads_no_list_twice(serve: Serve, library: Lists) -> None:
     """I9: with SIGKILL in the second page of a list, and again in another list."""
     runner, server = serve(library, f'{NESTED}\nresources = ["publications", "collections"]')
     for killed_at in ("collections/1/publications?2", "collections/3/publications?1"):
@@ -214,7 +124,7 @@ def test_a_killed_backup_reads_no_list_twice(serve: Serve, library: Library) -> 
             assert process.wait(PATIENCE) == -signal.SIGKILL
     library.before = lambda _name: None
     done = run("backup", "new", "--json", folder=runner.config.parent)
-    asked = [(request.path, request.query.get("page")) for request in server.received]
+    asked = [(request.path.removeprefix("/api/v3/"), request.query.get("page")) for request in server.received]
     assert [asked.count((PATH.format(key), "1")) for key in MEMBERS] == [1, 1, 2, 1]
     assert [asked.count((PATH.format("1"), page)) for page in ("2", "3")] == [2, 1]
     assert (done.status, done.document["complete"], done.document["counts"]["collection_publications"]) == (
@@ -224,18 +134,20 @@ def test_a_killed_backup_reads_no_list_twice(serve: Serve, library: Library) -> 
     )
 
 
-def test_a_list_that_changes_while_it_is_read_is_read_again(serve: Serve, library: Library) -> None:
+def test_a_list_that_changes_while_it_is_read_is_read_again(serve: Serve, library: Lists) -> None:
+    path = PATH.format(1)
+
     def change(name: str) -> None:
-        if name == "collections/1/publications?2":
-            library.members["1"] = [*BOOKS[70:], *BOOKS[:69]]
+        if name == f"{path}?2":
+            library.lists[path] = [*BOOKS[70:], *BOOKS[:69]]
             library.before = lambda _name: None
 
-    library.members["1"] = BOOKS[::-1][:60] + BOOKS[:60]  # no order of ids
+    library.lists[path] = BOOKS[::-1][:60] + BOOKS[:60]  # no order of ids
     library.before = change
     runner, _server = serve(library, NESTED)
     snapshot = runner.back_up("publications", "collections")
     members = [row["publication_id"] for row in rows(snapshot, "collection_publications") if row["collection_id"] == 1]
-    assert (snapshot.manifest.complete, members) == (True, [book["id"] for book in library.members["1"]])
+    assert (snapshot.manifest.complete, members) == (True, [book["id"] for book in library.lists[path]])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from pipelines.service.clock import SystemClock
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.snapshots.facts import ResourceFacts
-from tests.backup.other_resources.conftest import TwoVersionRunner
+from tests.backup.other_resources.conftest import Lists, TwoVersionRunner
 from tests.cli.command import BOOKFERRY, Outcome, environment, run
 from tests.service.scripted import Answer, Received, ScriptedServer
 
@@ -34,37 +34,17 @@ def user(number: int) -> dict[str, object]:
     }
 
 
-class UserService:
-    """A service with users only. It does not answer the page `silent` until the test says so."""
-
-    def __init__(self) -> None:
-        self.silent: int | None = None
-        self.go_on = threading.Event()
-
-    def __call__(self, request: Received) -> Answer:
-        """The response to a request."""
-        if not request.path.endswith("/users"):
-            return Answer({"error": {"code": "RecordNotFound", "message": "Requested record not found"}}, status=404)
-        page = int(request.query["page"])
-        if page == self.silent:
-            self.go_on.wait()
-        part = [user(number) for number in range(50 * page - 49, min(50 * page, COUNT) + 1)]
-        return Answer({"records": part}, headers={"X-Total": str(COUNT)})
-
-
 @pytest.fixture
-def library() -> Iterator[UserService]:
-    """The service; no request is waiting when the test ends."""
-    library = UserService()
-    yield library
-    library.go_on.set()
+def library() -> Lists:
+    """A service with users only."""
+    return Lists({"users": [user(number) for number in range(1, COUNT + 1)]})
 
 
 Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
 
 
 @pytest.fixture
-def runner(serve: Serve, library: UserService) -> TwoVersionRunner:
+def runner(serve: Serve, library: Lists) -> TwoVersionRunner:
     """A signed-in configuration with a key for personal data."""
     runner, _server = serve(library)
     runner.config.write_text(f'personal_key_env = "{VARIABLE}"\n{runner.config.read_text()}')
@@ -92,9 +72,10 @@ SECRETS = (MARK.encode(), KEY.text.encode(), KEY.secret)
 
 @pytest.mark.long
 @pytest.mark.timeout(400)
-def test_killed_in_the_middle_of_the_users_and_run_again(runner: TwoVersionRunner, library: UserService) -> None:
+def test_killed_in_the_middle_of_the_users_and_run_again(runner: TwoVersionRunner, library: Lists) -> None:
     """I9, I10: page logs, tables, catalogue, state and Dagster's history contain no address, no name and not the key."""
-    folder, library.silent = runner.config.parent, 4
+    folder, go_on = runner.config.parent, threading.Event()
+    library.before = lambda name: name != "users?4" or go_on.wait()
     killed = subprocess.Popen(
         [*BOOKFERRY, "backup", "new", "--resources", "users"],
         cwd=folder,
@@ -110,10 +91,9 @@ def test_killed_in_the_middle_of_the_users_and_run_again(runner: TwoVersionRunne
     finally:
         killed.kill()
         killed.wait()
+        go_on.set()
     assert files_with(folder, *SECRETS) == []
 
-    library.silent = None
-    library.go_on.set()
     done = bookferry(runner, "backup", "new", "--resources", "users", "--json")
     assert done.status == 0, done.err
     assert done.document["counts"] == {"users": COUNT}
@@ -141,7 +121,7 @@ def test_killed_in_the_middle_of_the_users_and_run_again(runner: TwoVersionRunne
 
 @pytest.mark.long
 @pytest.mark.timeout(200)
-def test_without_a_key_only_the_tables_have_personal_data(serve: Serve, library: UserService) -> None:
+def test_without_a_key_only_the_tables_have_personal_data(serve: Serve, library: Lists) -> None:
     """Messages, manifest, catalogue and Dagster's history contain no address and no name."""
     runner, _server = serve(library)
     done = run("backup", "new", "--resources", "users", "--json", folder=runner.config.parent)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import resource as limits
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
 from pipelines.shapes.description import MAX_STEPS, read_description
 from pipelines.shapes.documents import MAX_BYTES, MAX_NODES
 from pipelines.store.catalogue import open_catalogue
-from tests.backup.other_resources.conftest import TwoVersionRunner, rows
+from tests.backup.other_resources.conftest import Lists, TwoVersionRunner, rows
 from tests.cli.command import run
-from tests.service.scripted import Answer, Received, ScriptedServer
+from tests.service.scripted import ScriptedServer
 
 Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
 
@@ -52,46 +51,9 @@ definitions:
 """
 
 
-class Service:
-    """Lists of records, and a description or none. Anything else is 404."""
-
-    def __init__(self, lists: Mapping[str, Sequence[dict[str, Any]]], description: bytes | None = None) -> None:
-        self.lists = dict(lists)
-        self.description = description
-
-    def __call__(self, request: Received) -> Answer:
-        """The answer to one request."""
-        if request.path.endswith("/swagger.yaml") and self.description is not None:
-            return Answer(self.description, headers={"content-type": "application/yaml"})
-        records = self.lists.get(request.path.removeprefix("/api/v3/").removeprefix("/api/v2/"))
-        if records is None:
-            return Answer({"error": {"code": "RecordNotFound", "message": "not found"}}, status=404)
-        return Answer({"records": records}, headers={"X-Total": str(len(records))})
-
-
-@pytest.mark.long
-def test_a_description_is_learned_with_the_snapshot(serve: Serve) -> None:
-    """OpenAPI or Swagger: payloads, required fields, enumerations, what is read only, a key around the payload, the verb of a change."""
-    runner, server = serve(Service({"authorities": AUTHORITIES}, DESCRIPTION))
-    manifest = runner.back_up("authorities", learn=True).manifest
-    described = manifest.description
-    assert described is not None
-    assert described.problem == ""
-    assert described.operations["GET /authorities"] == ["page"]
-    schema = described.resources["authorities"]
-    assert schema.create is not None
-    assert schema.change is not None
-    assert (schema.create.required, schema.create.wrapped_in, schema.change.method) == (["type"], "authority", "PUT")
-    assert schema.create.fields["type"].choices == ["Person", "Organisation"]
-    assert schema.record["id"].read_only
-    assert [request.path for request in server.received].count("/api/v3/swagger.yaml") == 1
-    assert manifest.requests + described.requests == len(server.received)
-    assert manifest.complete
-
-
 def test_the_next_night_says_what_changed(serve: Serve) -> None:
     """The service renames a field, adds one, and demands one: the backup is complete, its notes say so, and queries span both nights."""
-    service = Service(
+    service = Lists(
         {"authorities": [{**one, "kind": "corporate"} for one in AUTHORITIES], "hard_copies": COPIES}, DESCRIPTION
     )
     runner, _server = serve(service)
@@ -168,7 +130,7 @@ def test_a_hostile_description_is_read_in_little_time_and_memory(description: by
 @pytest.mark.parametrize("number", [2, 5, 12, 19])
 def test_a_hostile_description_costs_no_backup(serve: Serve, number: int) -> None:
     """I13: no request to another host."""
-    runner, server = serve(Service({"authorities": AUTHORITIES}, HOSTILE[number]))
+    runner, server = serve(Lists({"authorities": AUTHORITIES}, HOSTILE[number]))
     manifest = runner.back_up("authorities", learn=True).manifest
     assert manifest.complete
     assert {request.path for request in server.received} <= {"/api/v3/authorities", "/api/v3/swagger.yaml", "/api"}
@@ -188,7 +150,7 @@ def test_the_limits_of_a_description_are_named() -> None:
 
 def test_describe_names_every_field_and_its_source(serve: Serve) -> None:
     """`describe` shows what the description says, what the records have, and where a backup keeps it; before a backup, too."""
-    runner, server = serve(Service({"authorities": AUTHORITIES, "hard_copies": COPIES, "users": PEOPLE}, DESCRIPTION))
+    runner, server = serve(Lists({"authorities": AUTHORITIES, "hard_copies": COPIES, "users": PEOPLE}, DESCRIPTION))
     first = run("describe", "new", "--json", folder=runner.config.parent).document
     fields = {one["field"]: one for one in first["resources"]["authorities"]["fields"]}
     assert fields["type"] == {
@@ -208,7 +170,7 @@ def test_describe_names_every_field_and_its_source(serve: Serve) -> None:
 
 def test_a_report_has_no_value(serve: Serve) -> None:
     """The file for an issue has shapes and counts: no value of a record, no name of a person, no address, no secret."""
-    runner, server = serve(Service({"authorities": AUTHORITIES, "hard_copies": COPIES, "users": PEOPLE}, DESCRIPTION))
+    runner, server = serve(Lists({"authorities": AUTHORITIES, "hard_copies": COPIES, "users": PEOPLE}, DESCRIPTION))
     done = run("describe", "new", "--report", "shapes.json", folder=runner.config.parent)
     assert done.status == 0, done.err
     text = (runner.config.parent / "shapes.json").read_text()
@@ -243,7 +205,7 @@ def test_lists_that_version_2_does_not_document_are_named_and_can_be_read(
         "get": {"responses": {"200": {"content": {"application/json": {"schema": {"type": "array", "items": {}}}}}}}
     }
     description = json.dumps({"openapi": "3.1.0", "paths": {"/hard_copies": copies}}).encode()
-    runner, _server = serve(Service({"publications": books, "hard_copies": COPIES}, description))
+    runner, _server = serve(Lists({"publications": books, "hard_copies": COPIES}, description))
     folder = runner.config.parent
     described = run("describe", "old", folder=folder, variables=sign_in)
     assert "locations version 2 documents no list of them (the service answered 404)" in " ".join(described.out.split())
@@ -259,9 +221,6 @@ def test_lists_that_version_2_does_not_document_are_named_and_can_be_read(
     runner.config.write_text(
         runner.config.read_text().replace("[tenants.old]", '[tenants.old]\nresources = ["publications", "hard_copies"]')
     )
-    examined = run("doctor", "old", "--json", folder=folder, variables=sign_in).document["tenants"][0]["checks"]
-    [lists] = [check for check in examined if check["name"] == "other lists"]
-    assert lists["status"] == "ok"
     second = runner.back_up("publications", "hard_copies", tenant="old", run="second", learn=True)
     assert (second.manifest.complete, second.manifest.not_read) == (True, [])
     assert second.counts == {"publications": 1, "hard_copies": 3}

@@ -11,8 +11,7 @@ import pytest
 from pipelines.records.shapes.observation import Observer, RecordShape
 from pipelines.shapes.description import read_description
 from pipelines.shapes.unread_lists import MEMBERS, unread_lists
-from tests.backup.other_resources.conftest import TwoVersionRunner
-from tests.backup.other_resources.test_shapes import Service
+from tests.backup.other_resources.conftest import Lists, TwoVersionRunner
 from tests.cli.command import run
 from tests.service.scripted import ScriptedServer
 
@@ -103,7 +102,7 @@ def test_a_backup_says_what_it_did_not_read(serve: Callable[..., tuple[TwoVersio
     """With the requests that it would take: one of each record or more. Lists below records in words, others by address."""
     collections = [{**COLLECTIONS[0], "id": number} for number in (1, 2)]
     described_lists = described("/collections/{id}/publications", "/quality_reviews")
-    service = Service({"publications": BOOKS, "collections": collections}, described_lists)
+    service = Lists({"publications": BOOKS, "collections": collections}, described_lists)
     runner, _server = serve(service)
     manifest = runner.back_up("publications", "collections", learn=True).manifest
     assert (manifest.complete, manifest.not_read) == (True, [MEMBERS, "/quality_reviews"])
