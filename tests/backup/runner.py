@@ -8,9 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from pipelines.backup.flow import Backup
-from pipelines.backup.read import Progress
 from pipelines.service.clock import Clock
-from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots.manifest import Manifest
 from pipelines.store.snapshots.snapshots import Snapshot
 
@@ -27,18 +25,17 @@ requests_per_minute = 100000
 
 
 class BackupRunner:
-    """Writes a configuration and runs backups with it. `more`: further lines for the tenant. `progress` has what was reported."""
+    """Writes a configuration and runs backups with it. `more`: further lines for the tenant."""
 
     def __init__(self, folder: Path, base_url: str, more: str = "", clock: Clock | None = None) -> None:
         self.config = folder / "bookferry.toml"
         self.config.write_text(CONFIG.format(base_url=base_url, more=more))
-        self.progress: list[Progress] = []
         self._clock = clock
 
     def library(self, **options: Any) -> Backup:
         """A new `Backup`, as each run has one."""
         settings = Backup.open(self.config).settings
-        return Backup(settings, **{"clock": self._clock, "on_progress": self.progress.append, **options})
+        return Backup(settings, clock=self._clock, **options)
 
     def back_up(self, run: str = "run", **options: Any) -> Snapshot:
         """Run all steps of a backup."""
@@ -61,14 +58,6 @@ class BackupRunner:
     def raw_rows(self, snapshot: Snapshot) -> list[dict[str, Any]]:
         """Rows of the raw table of publications."""
         rows: list[dict[str, Any]] = pq.read_table(snapshot.path / "raw" / "publications.parquet").to_pylist()
-        return rows
-
-    def counts_in_catalogue(self) -> list[tuple[str, int]]:
-        """Snapshot and number of records in the view `publications`."""
-        with self.library() as library, open_catalogue(library.data) as database:
-            rows: list[tuple[str, int]] = database.execute(
-                "SELECT snapshot, count(*) FROM publications GROUP BY ALL"
-            ).fetchall()
         return rows
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,13 +18,6 @@ Backups = Callable[[datetime], Manifest]
 LOUD = "NEW: the service announces for the first time as deprecated: {} (X-API-Deprecation). Replace it in programs of your own."
 EARLY = datetime(2026, 8, 1, tzinfo=UTC)
 """A day on which v2 has more than 60 days left."""
-
-
-@pytest.fixture(scope="module")
-def shared_sandbox() -> Iterator[SandboxProcess]:
-    """One sandbox for the module."""
-    with SandboxProcess("--tenant=library=real:60", "--requests-per-minute", "0") as sandbox:
-        yield sandbox
 
 
 def runner_on(folder: Path, sandbox: SandboxProcess, day: datetime) -> BackupRunner:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,13 +27,6 @@ REMEDY = (
     "`bookferry login old`. The snapshots of version 2 stay, and `bookferry migrate plan SNAPSHOT TARGET` still moves them."
 )
 BEFORE, LAST_DAY, AFTER = (datetime(*day, tzinfo=UTC) for day in ((2026, 11, 22), (2026, 12, 31), (2027, 1, 1)))
-
-
-@pytest.fixture(scope="module")
-def shared_sandbox() -> Iterator[SandboxProcess]:
-    """One sandbox for the module."""
-    with SandboxProcess("--tenant=library=real:120", "--requests-per-minute", "0") as sandbox:
-        yield sandbox
 
 
 def failure(folder: Path, base_url: str, at: datetime = BEFORE) -> BookferryError:

@@ -24,24 +24,16 @@ from pipelines.records.tables.registry import STAGED
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.snapshots.unfinished import open_capture
+from tests.backup.conftest import RECORDS
 from tests.backup.runner import BackupRunner
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, Received, ScriptedServer
-
-RECORDS = 120
 
 
 @pytest.fixture(autouse=True)
 def _one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the first walk says; test_walks.py has those after it."""
     monkeypatch.setattr(read, "WALKS", 1)
-
-
-@pytest.fixture(scope="module")
-def shared_sandbox() -> Iterator[SandboxProcess]:
-    """One sandbox per module, with some of the real records."""
-    with SandboxProcess(f"--tenant=library=real:{RECORDS}", "--requests-per-minute", "0") as sandbox:
-        yield sandbox
 
 
 @pytest.fixture
@@ -97,7 +89,6 @@ class TestPayloads:
         staged = pq.read_table(snapshot.path / "publications.parquet").column("sha256").to_pylist()
         assert [row["sha256"] for row in rows] == staged == [hashlib.sha256(one).hexdigest() for one in payloads]
         assert snapshot.manifest.residue == {"publications": {"x": 1, "y": 1, "z": 1, "": 1}}
-        assert runner.counts_in_catalogue() == [(snapshot.manifest.snapshot, 4)]
 
 
 class TestProof:

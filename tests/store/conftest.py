@@ -25,6 +25,12 @@ def data(tmp_path: Path) -> DataFolder:
 
 
 @pytest.fixture
+def bucket() -> Bucket:
+    """A bucket in memory."""
+    return Bucket(MemoryStore(), "memory://here", lambda _: OWNER)
+
+
+@pytest.fixture
 def s3(shared_s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
     """The server, with its credentials in the environment."""
     for name, value in shared_s3.environ.items():
@@ -34,12 +40,12 @@ def s3(shared_s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
 
 
 @pytest.fixture(params=["folder", "memory", "s3"])
-def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
+def objects(request: pytest.FixtureRequest, tmp_path: Path, bucket: Bucket) -> Objects:
     """An empty store of each kind."""
     if request.param == "folder":
         return Folder(tmp_path / "library-data")
     if request.param == "memory":
-        return Bucket(MemoryStore(), "memory://here", lambda _: OWNER)
+        return bucket
     server: S3 = request.getfixturevalue("s3")
     return open_bucket(f"s3://{server.bucket()}/some/prefix", lambda _: OWNER, server.environ)
 

@@ -17,6 +17,7 @@ from pipelines.records.tables.registry import raw_table
 from pipelines.records.values import record_ids
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import sha256_of
+from pipelines.store.encryption import PersonalKey
 from pipelines.store.objects.objects import MANIFEST
 from pipelines.store.snapshots.captures import Capture, count_ids
 from pipelines.store.snapshots.facts import ResourceFacts
@@ -27,6 +28,7 @@ from pipelines.store.snapshots.unfinished import begin_capture
 
 STARTED_AT = datetime(2026, 11, 20, 2, 0, tzinfo=UTC)
 SNAPSHOT_ID = "20261120T020000Z"
+KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
 
 
 def publication_payloads(count: int, *, first: int = 1) -> list[str]:
@@ -148,6 +150,17 @@ def assert_intact(snapshot: Snapshot) -> None:
 def files_below(folder: Path) -> list[str]:
     """Every file below a folder, hidden ones included."""
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def files_with(folder: Path, *words: bytes) -> list[str]:
+    """Files in any folder that contain one of the words in the clear."""
+    return [
+        f"{path}: {word!r}"
+        for path in folder.rglob("*")
+        if path.is_file()
+        for word in words
+        if word in path.read_bytes()
+    ]
 
 
 def rewrite(snapshot: Snapshot, table: str, change: Callable[[pa.Table], pa.Table]) -> None:

@@ -18,7 +18,7 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables.registry import STAGED, TABLES, raw_table
 from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
 from pipelines.store.snapshots.manifest import encode_manifest
-from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, snapshot_key
+from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
 from tests.store.snapshot_factory import (
     SNAPSHOT_ID,
     STARTED_AT,
@@ -43,11 +43,6 @@ def query(data: DataFolder, sql: str) -> list[tuple[Any, ...]]:
     """Rows of a query in the catalogue that Bookferry opens."""
     with open_catalogue(data) as database:
         return database.execute(sql).fetchall()
-
-
-def drop_columns(snapshot: Snapshot, *names: str) -> None:
-    """Make the publications as an older version did, which knew less."""
-    rewrite(snapshot, "publications", lambda table: table.drop_columns([*names]))
 
 
 def rows_by_snapshot(data: DataFolder, view: str) -> list[tuple[Any, ...]]:
@@ -166,7 +161,7 @@ class TestTypes:
     def test_an_older_snapshot_lacks_a_newer_column(self, data: DataFolder) -> None:
         """Rows that were staged before a column existed have null in it, alone and beside newer ones."""
         old = make_snapshot_and_catalogue(data)
-        drop_columns(old, "cover_id")
+        rewrite(old, "publications", lambda table: table.drop_columns(["cover_id"]))
         rebuild_catalogue(data)
         assert query(data, "SELECT DISTINCT cover_id FROM publications") == [(None,)]
         make_snapshot_and_catalogue(data, now=STARTED_AT + timedelta(days=1))

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import PersonalKey, personal_keys
-
-KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
+from tests.store.snapshot_factory import KEY, OTHER
 
 
 def settings(variable: str | None) -> Settings:

@@ -11,10 +11,9 @@ import pytest
 
 from pipelines.errors import StorageError
 from pipelines.records.tables.other_resources import USERS
-from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import open_in_duckdb, open_table, table_writer
+from tests.store.snapshot_factory import KEY, OTHER
 
-KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
 PEOPLE = pa.table(
     {
         "id": [1, 2],

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -21,13 +19,16 @@ from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import open_capture
 from tests.store.snapshot_factory import (
+    KEY,
+    OTHER,
     STARTED_AT,
+    files_with,
     make_snapshot_and_catalogue,
     new_capture,
     publication_payloads,
 )
+from tests.store.test_catalogue import open_plainly
 
-KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
 MARK = "unmistakable"
 """A word in every personal value of these tests."""
 
@@ -67,18 +68,6 @@ def users_snapshot(
 def ask(data: DataFolder, sql: str, *keys: PersonalKey, personal: bool = False) -> list[tuple[Any, ...]]:
     with open_catalogue(folder(data, *keys), personal=personal) as database:
         return database.execute(sql).fetchall()
-
-
-@contextmanager
-def open_plainly(data: DataFolder) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection of another client."""
-    with duckdb.connect(str(data.catalogue_path), read_only=True) as database:
-        yield database
-
-
-def files_with(data: DataFolder, word: str) -> list[str]:
-    """Files of the data folder that contain `word` in the clear."""
-    return [str(path) for path in data.path.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
 
 
 class TestViews:
@@ -188,12 +177,6 @@ class TestAtRest:
             with pytest.raises(ConfigurationError, match=f"encrypted with the personal key {KEY.fingerprint}"):
                 open_capture(folder(data, *keys), "old", "run")
 
-    def test_a_missing_key_stops_before_anything_is_read(self, data: DataFolder) -> None:
-        """A configured key that is missing must not lead to a snapshot in the clear."""
-        keys = PersonalKeys(fault="personal_key_env names the environment variable KEYS, which is not set")
-        with pytest.raises(ConfigurationError, match="KEYS, which is not set"):
-            new_capture(DataFolder(data.path, keys))
-
 
 class TestDifferences:
     """`diff` reads the raw tables of users, with any encryption."""
@@ -228,4 +211,4 @@ def test_every_kind_of_store(stored: DataFolder) -> None:
     contents = [stored.objects.read(entry.key) for entry in stored.objects.below("snapshots")]
     assert len(contents) == 12
     assert not [content for content in contents for word in (MARK, KEY.text) if word.encode() in content]
-    assert files_with(stored, MARK) == []
+    assert files_with(stored.path, MARK.encode()) == []

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.backup.flow import Backup, checked_resources
-from pipelines.service.client import Waiting
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.signing import READ, keep_token, sign_in
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
-RECORDS = 120
+Serve = Callable[..., tuple["TwoVersionRunner", ScriptedServer]]
+"""Starts a scripted service, and returns signed-in backups of it."""
 
 CONFIG = """
 data = "library-data"
@@ -41,13 +41,6 @@ requests_per_minute = 100000
 """
 
 
-@pytest.fixture(scope="session")
-def shared_sandbox() -> Iterator[SandboxProcess]:
-    """One process for all tests; tests use `sandbox`."""
-    with SandboxProcess(f"--tenant=library=real:{RECORDS}", "--requests-per-minute", "0") as sandbox:
-        yield sandbox
-
-
 @dataclass
 class TwoVersionRunner:
     """Runs backups with a configuration of one library as two tenants: `new` (v3) and `old` (v2)."""
@@ -61,10 +54,10 @@ class TwoVersionRunner:
         config.write_text(CONFIG.format(base_url=base_url, more=more))
         return cls(config)
 
-    def library(self, asked: tuple[str, ...] = (), waits: list[Waiting] | None = None) -> Backup:
+    def library(self, asked: tuple[str, ...] = ()) -> Backup:
         """A new `Backup`, as each run has one."""
         settings = Backup.open(self.config).settings
-        return Backup(settings, asked=asked, on_wait=(waits if waits is not None else []).append)
+        return Backup(settings, asked=asked)
 
     def back_up(self, *wanted: str, tenant: str = "new", run: str = "run", learn: bool = False) -> Snapshot:
         """Run a backup of these resources, or of those of every night. `learn`: asks for the service's description, too."""
@@ -94,7 +87,7 @@ def runner(sandbox: SandboxProcess, tmp_path: Path) -> TwoVersionRunner:
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., tuple[TwoVersionRunner, ScriptedServer]]]:
+def serve(tmp_path: Path) -> Iterator[Serve]:
     """Starts scripted services, and returns signed-in backups of them."""
     with ExitStack() as stack:
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.inventory import RESOURCES
-from tests.backup.other_resources.conftest import RECORDS, TwoVersionRunner
+from tests.backup.conftest import RECORDS
+from tests.backup.other_resources.conftest import TwoVersionRunner
 from tests.cli.command import Outcome, run
 from tests.sandbox.process import SandboxProcess
 

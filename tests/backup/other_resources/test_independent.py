@@ -6,13 +6,10 @@ tasks are not shown (service.md#not-shown).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from tests.backup.other_resources.conftest import TwoVersionRunner, rows
-from tests.service.scripted import Answer, Received, ScriptedServer
-
-Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
+from tests.backup.other_resources.conftest import Serve, rows
+from tests.service.scripted import Answer, Received
 
 SIGNED = "https://files.example/f?Signature=abc"
 NOT_FOUND = Answer({"error": {"code": "RecordNotFound", "message": "Requested record not found"}}, status=404)

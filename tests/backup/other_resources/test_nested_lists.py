@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,10 @@ from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.differences import compare
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.postgres.loading import Database
-from tests.backup.other_resources.conftest import Lists, TwoVersionRunner, rows
+from tests.backup.other_resources.conftest import Lists, Serve, TwoVersionRunner, rows
 from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
 from tests.postgres import database
-from tests.service.scripted import ScriptedServer
 
-Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
 NESTED = 'nested = ["collections/publications"]'
 BOOKS = [{"id": number, "title": f"Book {number}"} for number in range(1, 141)]
 PATH = "collections/{}/publications"

@@ -5,19 +5,17 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pipelines.service.clock import SystemClock
-from pipelines.store.encryption import PersonalKey
 from pipelines.store.snapshots.facts import ResourceFacts
-from tests.backup.other_resources.conftest import Lists, TwoVersionRunner
+from tests.backup.other_resources.conftest import Lists, Serve, TwoVersionRunner
 from tests.cli.command import BOOKFERRY, Outcome, environment, run
-from tests.service.scripted import Answer, Received, ScriptedServer
+from tests.service.scripted import Answer, Received
+from tests.store.snapshot_factory import KEY, OTHER, files_with
 
-KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
 MARK = "unmistakable"
 COUNT = 230
 VARIABLE = "BOOKFERRY_PERSONAL_KEY"
@@ -40,9 +38,6 @@ def library() -> Lists:
     return Lists({"users": [user(number) for number in range(1, COUNT + 1)]})
 
 
-Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
-
-
 @pytest.fixture
 def runner(serve: Serve, library: Lists) -> TwoVersionRunner:
     """A signed-in configuration with a key for personal data."""
@@ -54,17 +49,6 @@ def runner(serve: Serve, library: Lists) -> TwoVersionRunner:
 def bookferry(runner: TwoVersionRunner, *arguments: str, key: str | None = KEY.text) -> Outcome:
     """Run `bookferry ARGUMENTS` with this key."""
     return run(*arguments, folder=runner.config.parent, variables={VARIABLE: key} if key else {})
-
-
-def files_with(folder: Path, *words: bytes) -> list[str]:
-    """Files in any folder that contain one of the words in the clear."""
-    return [
-        f"{path}: {word!r}"
-        for path in folder.rglob("*")
-        if path.is_file()
-        for word in words
-        if word in path.read_bytes()
-    ]
 
 
 SECRETS = (MARK.encode(), KEY.text.encode(), KEY.secret)

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import resource as limits
 import time
-from collections.abc import Callable
 
 import pytest
 
 from pipelines.shapes.description import MAX_STEPS, read_description
 from pipelines.shapes.documents import MAX_BYTES, MAX_NODES
 from pipelines.store.catalogue import open_catalogue
-from tests.backup.other_resources.conftest import Lists, TwoVersionRunner, rows
+from tests.backup.other_resources.conftest import Lists, Serve, rows
 from tests.cli.command import run
-from tests.service.scripted import ScriptedServer
-
-Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
 
 AUTHORITIES = [{"id": number, "name": f"Name {number}", "type": "Organisation"} for number in range(1, 4)]
 COPIES = [{"id": number, "location": {"id": 5, "name": "Main"}, "due": "2026-01-31"} for number in range(1, 4)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,9 +11,8 @@ import pytest
 from pipelines.records.shapes.observation import Observer, RecordShape
 from pipelines.shapes.description import read_description
 from pipelines.shapes.unread_lists import MEMBERS, unread_lists
-from tests.backup.other_resources.conftest import Lists, TwoVersionRunner
+from tests.backup.other_resources.conftest import Lists, Serve
 from tests.cli.command import run
-from tests.service.scripted import ScriptedServer
 
 BOOKS = [{"id": 1, "title": "A book"}, {"id": 2, "title": "Another"}]
 COLLECTIONS = [{"id": 1, "name": "Novels", "publications": 2}]
@@ -98,7 +97,7 @@ def test_members_that_nothing_shows_are_named_without_a_description(
     assert unread(b"", publications=books, collections=collections) == [MEMBERS] * named
 
 
-def test_a_backup_says_what_it_did_not_read(serve: Callable[..., tuple[TwoVersionRunner, ScriptedServer]]) -> None:
+def test_a_backup_says_what_it_did_not_read(serve: Serve) -> None:
     """With the requests that it would take: one of each record or more. Lists below records in words, others by address."""
     collections = [{**COLLECTIONS[0], "id": number} for number in (1, 2)]
     described_lists = described("/collections/{id}/publications", "/quality_reviews")

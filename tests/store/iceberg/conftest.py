@@ -61,12 +61,6 @@ class Library:
         with self.catalog as catalog:
             return [name for _, name in catalog.list_tables("library")]
 
-    def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
-        """Columns of an Iceberg table, read by PyIceberg, oldest snapshot first."""
-        found = self.table(name).scan(selected_fields=columns).to_arrow()
-        found = found.sort_by([("snapshot", "ascending"), ("tenant", "ascending")])
-        return [tuple(row[column] for column in columns) for row in found.to_pylist()]
-
     def night(
         self,
         publications: int = 3,

@@ -165,7 +165,13 @@ def test_new_and_widened_columns(library: Library) -> None:
     for tenant in ("old", "new"):
         register_new(library.tables, library.data, tenant)
     names = ("tenant", "snapshot", "id", "shelf", "shelf_long", "shelf_double", "new")
-    assert library.rows("tasks", *names) == [
+    found = (
+        library.table("tasks")
+        .scan(selected_fields=names)
+        .to_arrow()
+        .sort_by([("snapshot", "ascending"), ("tenant", "ascending")])
+    )
+    assert [tuple(row[name] for name in names) for row in found.to_pylist()] == [
         ("old", FIRST, 1, None, 5, None, None),
         ("new", SECOND, 7, None, None, 1.5, None),
         ("old", SECOND, 1, "A 5", None, None, True),

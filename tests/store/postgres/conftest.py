@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -49,12 +48,6 @@ def ask(address: str) -> Iterator[Ask]:
     """Runs SQL in the database."""
     with psycopg.connect(address, autocommit=True) as connection:
         yield asking(connection)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> DataFolder:
-    """A data folder that does not exist yet."""
-    return DataFolder(tmp_path / "library-data")
 
 
 def library(count: int = 3, *, first: int = 1, **others: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

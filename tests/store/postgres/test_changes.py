@@ -179,16 +179,6 @@ def test_history_before_a_night_that_is_there_takes_the_space_of_its_changes(
     assert_same_views(data, ask, *instants(3), *instants(5))
 
 
-def test_a_night_needs_no_file_of_the_one_before(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """What differs is found on the server, also where a file of the night before is damaged."""
-    before = library_snapshot(data, versions(1, 1))
-    postgres.load(data, before)
-    (before.path / "publication_authors.parquet").write_bytes(b"PAR1")
-    assert postgres.load(data, library_snapshot(data, versions(2, 1), day=1)).written["publications"] == 1
-    assert ask("SELECT title FROM publications ORDER BY id") == [("Title 1, 0",), ("Title 2, 0",)]
-    assert len(ask("SELECT DISTINCT snapshot FROM publications_history")) == 2
-
-
 def test_a_table_of_somebody_else_that_refers_to_a_row_is_named(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """The load stops before anything is written, and says what stands in its way."""
     postgres.load(data, library_snapshot(data, versions(1, 1)))

@@ -9,11 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from pipelines.errors import ConfigurationError
-from pipelines.store.encryption import PersonalKey, PersonalKeys
+from pipelines.store.encryption import PersonalKeys
 from pipelines.store.postgres.analysts import ROLE, ROLE_MISSING
 from pipelines.store.postgres.loading import Database
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.postgres.conftest import Ask, library, library_snapshot
+from tests.store.snapshot_factory import KEY
 
 USER = {"id": 1, "email": "a@example.org", "name": "A", "roles": ["admin"], "phone": "1"}
 
@@ -48,7 +49,7 @@ def test_analysts_read_everything_that_is_not_personal(data: DataFolder, postgre
 
 def test_people_are_loaded_only_with_the_key(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """Without it their tables are left out with a note, and stay as they are; the others are loaded. Changes are found with the key."""
-    keyed = DataFolder(data.path, PersonalKeys([PersonalKey(bytes(range(32)))]))
+    keyed = DataFolder(data.path, PersonalKeys([KEY]))
     nights = [
         library_snapshot(
             keyed, library(1, users=[{**USER, "name": name}], tasks=[{"id": 2, "assignee_id": 1}]), day=day

@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from obstore.store import MemoryStore
 
 from pipelines.errors import StorageError
 from pipelines.state.local import LocalState
-from pipelines.store.encryption import PersonalKey, PersonalKeys
+from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.buckets import Bucket
 from pipelines.store.objects.objects import MANIFEST
 from pipelines.store.snapshots.capture_copies import (
@@ -26,9 +25,8 @@ from pipelines.store.snapshots.facts import CaptureFacts
 from pipelines.store.snapshots.file_list import FILE_LIST, FileList
 from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
 from pipelines.store.snapshots.unfinished import resume_capture
-from tests.store.snapshot_factory import STARTED_AT
+from tests.store.snapshot_factory import KEY, STARTED_AT
 
-KEY = PersonalKey(bytes(32))
 COPIES = copies_key("old", "20261122T020000Z")
 NEVER = 10_000.0
 """Seconds between copies: a test says when."""
@@ -38,11 +36,6 @@ class Shared(LocalState):
     """A state that several machines share."""
 
     is_own = False
-
-
-@pytest.fixture
-def bucket() -> Bucket:
-    return Bucket(MemoryStore(), "memory://here", lambda _: "shared")
 
 
 @pytest.fixture

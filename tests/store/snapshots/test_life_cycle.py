@@ -92,11 +92,6 @@ class DyingStore:
         return counted
 
 
-@pytest.fixture
-def bucket() -> Bucket:
-    return Bucket(MemoryStore(), "memory://here", lambda _: OWNER)
-
-
 def assert_only_whole_ones(data: DataFolder, names: Iterator[str] | list[str]) -> None:
     """After any kill, readers see these snapshots, and verification finds no damage."""
     assert [one.name for one in data.snapshots()] == list(names)
