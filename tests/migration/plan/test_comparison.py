@@ -209,13 +209,6 @@ def test_the_name_as_it_is_written_counts_before_the_name_in_any_case(tmp_path: 
     assert {number: result.target_id for number, result in results.items()} == {1: 7, 2: 8, 3: 9, 4: None}
 
 
-def test_text_ids_are_numbers(tmp_path: Path) -> None:
-    for resource, record in NAMED.items():
-        ours, theirs = ({**record(number, "ada"), "id": str(number)} for number in (1, 7))
-        [result] = compared(tmp_path / resource, TYPES[resource], [ours], [theirs]).values()
-        assert (result.action, result.target_id) == (Action.UNCHANGED, 7)
-
-
 def test_nothing_readable_of_persons_is_on_disk(tmp_path: Path) -> None:
     person = {"id": 1, "email": "ada@library.example", "name": "Ada Lovelace"}
     results = compared(tmp_path, TYPES["users"], [person], [{**person, "id": 7}])

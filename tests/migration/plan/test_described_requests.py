@@ -17,11 +17,21 @@ from pipelines.shapes.model import Description, ResourceSchema
 ASSUMED = MergeRequest("authorities/{id}/merge")
 
 
-def described(method: str, path: str, body: dict[str, Any]) -> Description:
-    schema = {"type": "object", "properties": body, "required": [*body]}
-    operation = {"requestBody": {"content": {"application/json": {"schema": schema}}}, "responses": {}}
-    document = {"openapi": "3.0.0", "paths": {"/authorities": {"get": {"responses": {}}}, path: {method: operation}}}
+def read(paths: dict[str, Any]) -> Description:
+    """A description with these paths."""
+    document = {"openapi": "3.0.0", "paths": paths}
     return read_description(json.dumps(document).encode(), address="a", learned_at="now")
+
+
+def content(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": schema}}}
+
+
+def merged_by(method: str, path: str, body: dict[str, Any]) -> Description:
+    schema = {"type": "object", "properties": body, "required": [*body]}
+    return read(
+        {"/authorities": {"get": {"responses": {}}}, path: {method: {"requestBody": content(schema), "responses": {}}}}
+    )
 
 
 def learned(resource: str, description: Description) -> ResourceType:
@@ -58,13 +68,13 @@ ID = {"type": "integer"}
 def test_a_described_merge_is_followed_only_where_it_says_which_record_remains(
     method: str, path: str, body: dict[str, Any], expected: MergeRequest | None
 ) -> None:
-    merges = {resource: learned(resource, described(method, path, body)).merge for resource in RESOURCE_TYPES}
+    merges = {resource: learned(resource, merged_by(method, path, body)).merge for resource in RESOURCE_TYPES}
     assert merges.pop("authorities") == expected
     assert merges.pop("locations") == MergeRequest("hard_copies/locations/{id}/merge"), "nothing describes it"
     assert {*merges.values()} == {None}
 
 
-ASSETS, COVERS = "/assets/presign", "/publications/cover/presign"
+ASSETS, COVERS, POSTED = "/assets/presign", "/publications/cover/presign", "/covers/presigned"
 
 
 @pytest.mark.parametrize(
@@ -76,22 +86,16 @@ ASSETS, COVERS = "/assets/presign", "/publications/cover/presign"
         (["/uploads/presign_asset", "/covers/presign"], {ASSET: "uploads/presign_asset", COVER: "covers/presign"}),
         ([ASSETS, "/covers/presign", "/cover/presigned"], {}),
         ([ASSETS, "/publications/{id}/cover/presign"], {}),
+        ([POSTED], {}),
     ],
 )
 def test_another_path_that_signs_uploads_is_taken_where_it_is_the_only_one(
     operations: list[str], paths: dict[str, str]
 ) -> None:
-    document = {
-        "openapi": "3.0.0",
-        "paths": {path: {"get": {"responses": {}}} for path in ["/publications", *operations]},
-    }
-    description = read_description(json.dumps(document).encode(), address="a", learned_at="now")
+    """Only a GET signs."""
+    methods = {path: "post" if path == POSTED else "get" for path in ["/publications", *operations]}
+    description = read({path: {method: {"responses": {}}} for path, method in methods.items()})
     assert description.resources.get("publications", ResourceSchema()).presign == paths
-
-
-def test_only_a_get_signs_uploads() -> None:
-    document = {"openapi": "3.0.0", "paths": {"/covers/presign": {"post": {"responses": {}}}}}
-    assert not read_description(json.dumps(document).encode(), address="a", learned_at="now").resources
 
 
 def _object(**members: Any) -> dict[str, Any]:
@@ -111,8 +115,7 @@ def _object(**members: Any) -> dict[str, Any]:
     ],
 )
 def test_where_the_id_of_an_answer_is(answer: dict[str, Any], path: str) -> None:
-    body = {"content": {"application/json": {"schema": _object(barcode={"type": "string"})}}}
-    responses = {"201": {"description": "", "content": {"application/json": {"schema": answer}}}}
-    document = {"openapi": "3.0.0", "paths": {"/hard_copies": {"post": {"requestBody": body, "responses": responses}}}}
-    description = read_description(json.dumps(document).encode(), address="a", learned_at="now")
+    body = content(_object(barcode={"type": "string"}))
+    responses = {"201": {"description": "", **content(answer)}}
+    description = read({"/hard_copies": {"post": {"requestBody": body, "responses": responses}}})
     assert description.resources["hard_copies"].answer_id == path

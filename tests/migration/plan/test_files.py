@@ -91,28 +91,42 @@ def test_what_an_earlier_plan_attached_is_not_attached_again_even_where_people_r
         assert actions(planned_files([described()], [content()], [], taken_back)) == [(UPLOAD, None)]
 
 
-def test_a_cover_of_the_target_stays_unless_it_is_our_own() -> None:
-    cover, stored = described(COVER), [content(COVER)]
-    assert actions(planned_files([cover], stored, [], [])) == [(UPLOAD, None)]
-    assert actions(planned_files([cover], stored, [described(COVER)], [])) == [(THERE, None)]
-    assert actions(planned_files([cover], stored, [described(ASSET, asset_id=70)], [])) == [(UPLOAD, None)]
-    ours = [entry(WriteKind.COVER, f"cover/at0/{OTHER_SHA}")]
-    assert actions(planned_files([cover], stored, [described(COVER)], ours)) == [(UPLOAD, None)]
-    no_cover = [entry(WriteKind.ASSET, f"asset/1/{OTHER_SHA}", 70)]
-    assert actions(planned_files([cover], stored, [described(COVER)], no_cover)) == [(THERE, None)]
-    same = [entry(WriteKind.COVER, f"cover/at0/{SHA}")]
-    assert actions(planned_files([cover], stored, [described(COVER)], same)) == [(THERE, None)]
+COVER_BEFORE = f"cover/at0/{SHA}"
 
 
-def test_a_file_without_content_is_there_where_an_earlier_plan_attached_it() -> None:
+@pytest.mark.parametrize(
+    ("target_files", "written", "action"),
+    [
+        ([], [], UPLOAD),
+        ([described(COVER)], [], THERE),
+        ([described(ASSET, asset_id=70)], [], UPLOAD),
+        ([described(COVER)], [entry(WriteKind.COVER, f"cover/at0/{OTHER_SHA}")], UPLOAD),
+        ([described(COVER)], [entry(WriteKind.ASSET, f"asset/1/{OTHER_SHA}", 70)], THERE),
+        ([described(COVER)], [entry(WriteKind.COVER, COVER_BEFORE)], THERE),
+    ],
+)
+def test_a_cover_of_the_target_stays_unless_it_is_our_own(
+    target_files: list[AttachedFile], written: list[WrittenFile], action: FileAction
+) -> None:
+    [planned] = planned_files([described(COVER)], [content(COVER)], target_files, written)
+    assert (planned.action, planned.target_asset_id) == (action, None)
+
+
+@pytest.mark.parametrize(
+    ("target_files", "planned"),
+    [
+        ([described(asset_id=70)], (THERE, 70)),
+        ([], (MISSING, None)),
+        ([described(asset_id=70, size=11)], (MISSING, None)),
+    ],
+)
+def test_a_file_without_content_is_there_where_an_earlier_plan_attached_it(
+    target_files: list[AttachedFile], planned: tuple[FileAction, int | None]
+) -> None:
     written = [entry(WriteKind.ASSET, f"asset/1/{SHA}", 70)]
-    there = [described(asset_id=70)]
-    assert actions(planned_files([described()], [], there, written)) == [(THERE, 70)]
-    assert actions(planned_files([described()], [], [], written)) == [(MISSING, None)]
-    assert actions(planned_files([described()], [], [described(asset_id=70, size=11)], written)) == [(MISSING, None)]
-    assert actions(planned_files([described()], [], [described(asset_id=71, size=11)], written)) == [(MISSING, None)]
-    two, stored = [described(), described(position=10)], [content(position=10)]
+    assert actions(planned_files([described()], [], target_files, written)) == [planned]
     of_another = [entry(WriteKind.ASSET, f"asset/11/{SHA}", 70)]
-    assert actions(planned_files(two, stored, there, of_another)) == [(MISSING, None), (THERE, 70)]
-    cover = [entry(WriteKind.COVER, f"cover/at0/{SHA}")]
-    assert actions(planned_files([described(COVER)], [], [described(COVER)], cover)) == [(THERE, None)]
+    two, stored = [described(), described(position=10)], [content(position=10)]
+    assert actions(planned_files(two, stored, [described(asset_id=70)], of_another)) == [(MISSING, None), (THERE, 70)]
+    cover = planned_files([described(COVER)], [], [described(COVER)], [entry(WriteKind.COVER, COVER_BEFORE)])
+    assert actions(cover) == [(THERE, None)]

@@ -39,7 +39,7 @@ def learned(resource: str, record: dict[str, Any], schema: ResourceSchema | None
         ("tasks", "subjectId", 7),
         ("tasks", "subject_id", 7.0),
         ("tasks", "book_ids", {"7": True, "8": False}),
-        ("tasks", "copies", 3),
+        (PUBLICATIONS, "copies", 3),
         ("tasks", "assignee_id", "A-12"),
         ("tasks", "reviewerId", "A-12"),
         ("collections", "publication_ids", ["P-1", "P-2"]),
@@ -52,23 +52,6 @@ def test_numbers_that_lead_nobody_knows_where_are_left_out(resource: str, field:
     assert found.left_out[field] == LeftOut.UNKNOWN_REFERENCE
 
 
-@pytest.mark.parametrize(
-    ("resource", "field", "entry", "leads_to", "sent"),
-    [
-        ("collections", "members", {"publication_id": 7}, "publications", {"publication_id": 9}),
-        ("collections", "items", {"id": 1, "position": 2, "copy": 7}, "hard_copies", {"position": 2, "copy": 9}),
-        ("tasks", "assignees", {"user": {"id": 7, "name": "A"}}, "users", {"user": {"id": 9}}),
-        ("tasks", "assignees", {"user": {"id": "7"}, "note": "N"}, "users", {"user": {"id": "9"}, "note": "N"}),
-    ],
-)
-def test_a_reference_in_objects_is_known(
-    resource: str, field: str, entry: dict[str, Any], leads_to: str, sent: dict[str, Any]
-) -> None:
-    found = learned(resource, {"id": 1, "name": "N", "title": "T", field: [entry]})
-    assert found.references == {field: (leads_to,)}
-    assert body(found, {field: [entry]}) == {field: [sent]}
-
-
 def body(found: ResourceType, record: dict[str, Any], *, new_id: int = 9) -> dict[str, Any]:
     """What is sent of a record, where those to which it refers became another one."""
     led = mapped(found, found.form(record), lambda _resource, _number: (True, new_id))
@@ -76,21 +59,34 @@ def body(found: ResourceType, record: dict[str, Any], *, new_id: int = 9) -> dic
     return nested({path: value for payload in payloads for path, value in payload.items()})
 
 
+HELD = {"location_id": 7, "shelf": "B"}
+TO_BOOKS = [{"data": {"type": "publications", "id": "7"}}, {"data": None}, {"note": "kept"}]
+
+
 @pytest.mark.parametrize(
     ("resource", "field", "value", "leads_to", "sent"),
     [
-        ("hard_copies", "holding", {"location_id": 7, "shelf": "B"}, "locations", {"location_id": 9, "shelf": "B"}),
+        ("collections", "items", [{"id": 1, "position": 2, "copy": 7}], "hard_copies", [{"position": 2, "copy": 9}]),
+        (
+            "tasks",
+            "assignees",
+            [{"user": {"id": "7", "name": "A"}, "note": "N"}],
+            "users",
+            [{"user": {"id": "9"}, "note": "N"}],
+        ),
+        ("hard_copies", "holding", HELD, "locations", {**HELD, "location_id": 9}),
         ("tasks", "work", {"publication": {"id": "7"}}, "publications", {"publication": {"id": "9"}}),
         (
-            *("hard_copies", "location", {"data": {"type": "locations", "id": "7"}}, "locations"),
-            {"data": {"type": "locations", "id": "9"}},
+            "tasks",
+            "publications",
+            TO_BOOKS,
+            "publications",
+            [{"data": {"type": "publications", "id": "9"}}, TO_BOOKS[2]],
         ),
     ],
 )
-def test_a_reference_in_an_object_is_known(
-    resource: str, field: str, value: dict[str, Any], leads_to: str, sent: dict[str, Any]
-) -> None:
-    """Its members are fields of their own: what it says besides is sent without the number, too."""
+def test_a_reference_in_objects_is_known(resource: str, field: str, value: Any, leads_to: str, sent: Any) -> None:
+    """What an object, or an entry of a list, says besides is sent, also without the number."""
     found = learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value})
     assert {*found.referred} == {leads_to}
     assert body(found, {field: value}) == {field: sent}
@@ -99,7 +95,15 @@ def test_a_reference_in_an_object_is_known(
 
 def test_only_a_reference_of_the_record_itself_leads_to_its_own_kind_by_its_name() -> None:
     """The children of an entry are not those of the collection that has the list; a tree of entries is left out as a whole."""
-    record = {"id": 1, "name": "N", "owner_id": 7, "book": 7, "parent_id": 7, "held": {"parent_id": 7}, "of": [{"row": 7, "children": [8]}]}
+    record = {
+        "id": 1,
+        "name": "N",
+        "owner_id": 7,
+        "book": 7,
+        "parent_id": 7,
+        "held": {"parent_id": 7},
+        "of": [{"row": 7, "children": [8]}],
+    }
     found = learned("collections", record | {"nodes": [{"id": 7, "children": [{"id": 8, "children": []}]}]})
     assert found.fields["parent_id"].leads_to == "collections"
     assert found.fields["owner_id"].asks_where, "an owner may be an authority"
@@ -126,13 +130,6 @@ def test_each_number_in_objects_leads_to_its_own_records() -> None:
         "items": [{"position": 1, "publication": {"id": 9}, "added_by": {"user_id": 9}, "task_ids": [9, 9]}],
     }
     assert known.form({"holding": holding}).unsent == {"holding/donor_id": 4, "holding/location_id": 7}
-
-
-def test_an_entry_without_its_number_says_the_rest() -> None:
-    entries = [{"data": {"type": "publications", "id": "7"}}, {"data": None}, {"note": "kept"}]
-    found = learned("tasks", {"id": 1, "title": "T", "publications": entries})
-    sent = [{"data": {"type": "publications", "id": "9"}}, {"note": "kept"}]
-    assert body(found, {"publications": entries}) == {"publications": sent}
 
 
 def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:
@@ -168,6 +165,7 @@ def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:
         ("done", True),
         ("external_id", "A-12"),
         ("wikidata_ids", ["Q42"]),
+        ("location_type", "shelf"),
     ],
 )
 def test_other_values_are_sent(field: str, value: Any) -> None:

@@ -53,10 +53,12 @@ FORMS: dict[str, Form] = {
     "kinds": lambda ids: [{"item_type": kind, "item_id": number} for number in ids for kind in ("Location", "Task")],
     "kinds and texts": lambda ids: [{"kind": kind, "number": str(ids[0])} for kind in ("location", "user")],
     "kinds deep": lambda ids: {"of": [{"type": kind, "id": ids[0]} for kind in ("Location", "Task", "Room")]},
+    "two kinds": lambda ids: {"of": {way: {"type": "Location", "id": ids[0]} for way in ("from", "to")}},
+    "lists of kinds": lambda ids: [[{"type": kind, "id": ids[0]} for kind in ("Location", "Task")]],
     "data": lambda ids: [{"data": {"type": kind, "id": str(ids[0])}} for kind in ("locations", "tasks", "rooms")],
 }
 
-BY_KIND = ("kinds", "kinds and texts", "kinds deep", "data")
+BY_KIND = ("kinds", "kinds and texts", "kinds deep", "two kinds", "lists of kinds", "data")
 
 NAMES = (
     *("location", "location_id", "locationIds", "home-location", "Location.ID", "LOCATIONS"),
