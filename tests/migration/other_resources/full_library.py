@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -109,6 +110,38 @@ def contributors(pair: LibraryPair, library: str | None = None) -> dict[str, str
         for publication in publications
         if publication["contributor"]
     }
+
+
+UNDELETED = ("authorities", "tasks")
+"""The service deletes no authorities and no tasks (service.md#other-resources)."""
+
+REFERENCES = {"publication_id": "publications", "location_id": "locations", "assignee_id": "users"}
+
+
+def contents_of(pair: LibraryPair, library: str | None = None) -> Counter[str]:
+    """The records of a library without their ids; references by name."""
+    resources = {resource: records_of(pair, resource, library) for resource in ALL_RESOURCES}
+    names = {
+        resource: {
+            number: record.get("title") or record.get("email") or record.get("name")
+            for number, record in records.items()
+        }
+        for resource, records in resources.items()
+    }
+
+    def describe(resource: str, record: dict[str, object]) -> str:
+        plain = {key: value for key, value in record.items() if key not in {"id", "completed_at", "assets", "cover"}}
+        for key, other in REFERENCES.items():
+            if plain.get(key) is not None:
+                plain[key] = names[other][plain[key]]
+        if "publication_ids" in plain:
+            plain["publication_ids"] = sorted(names["publications"][number] for number in record["publication_ids"])
+        if plain.get("contributor"):
+            plain["contributor"] = names["users"][record["contributor"]["id"]]
+        plain["categories"] = sorted(category["name"] for category in record.get("categories", ()))
+        return f"{resource} {sorted(plain.items())}"
+
+    return Counter(describe(resource, record) for resource, records in resources.items() for record in records.values())
 
 
 def delete_user(pair: LibraryPair, name: str) -> None:

@@ -12,41 +12,10 @@ import pytest
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import WAYS, Applies, RoughWay
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import ALL_RESOURCES, delete_user, records_of
+from tests.migration.other_resources.full_library import ALL_RESOURCES, UNDELETED, contents_of, delete_user
 
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "1"))
 """Kills of each, apply and undo, at random instants; libraries are moved and taken back until there were so many."""
-
-UNDELETED = ("authorities", "tasks")
-"""The service deletes no authorities and no tasks (service.md#other-resources)."""
-
-REFERENCES = {"publication_id": "publications", "location_id": "locations", "assignee_id": "users"}
-
-
-def contents_of(pair: LibraryPair) -> Counter[str]:
-    """The records of a library without their ids; references by name."""
-    library = {resource: records_of(pair, resource) for resource in ALL_RESOURCES}
-    names = {
-        resource: {
-            number: record.get("title") or record.get("email") or record.get("name")
-            for number, record in records.items()
-        }
-        for resource, records in library.items()
-    }
-
-    def describe(resource: str, record: dict[str, object]) -> str:
-        plain = {key: value for key, value in record.items() if key not in {"id", "completed_at", "assets", "cover"}}
-        for key, other in REFERENCES.items():
-            if plain.get(key) is not None:
-                plain[key] = names[other][plain[key]]
-        if "publication_ids" in plain:
-            plain["publication_ids"] = sorted(names["publications"][number] for number in record["publication_ids"])
-        if plain.get("contributor"):
-            plain["contributor"] = names["users"][record["contributor"]["id"]]
-        plain["categories"] = sorted(category["name"] for category in record.get("categories", ()))
-        return f"{resource} {sorted(plain.items())}"
-
-    return Counter(describe(resource, record) for resource, records in library.items() for record in records.values())
 
 
 def without_three_users(pair: LibraryPair) -> LibraryPair:

@@ -140,31 +140,17 @@ def test_a_refused_merge_is_named_and_may_be_tried_again(pair: LibraryPair, snap
     check_merged(pair, snapshot, plan, ids)
 
 
-@pytest.mark.long
-def test_a_merge_that_the_description_leaves_unclear_is_not_sent(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """It cannot be taken back, so nothing is guessed."""
-    plan, source_id, _ids = with_twins(pair, snapshot)
-    decide(plan, "authorities", source_id, "merge")
-    native = {"name": {"from": "name"}, "kind": {"from": "kind"}, "variants": {"from": "variants"}}
-    shape = {"merge": {"path": "/authorities/{id}/merge", "method": "PATCH", "field": "other_id"}, "fields": native}
-    pair.sandbox.change(pair.target, shapes={"resources": {"authorities": shape}})
-    plan = pair.plan(snapshot, resources=RESOURCES)
-    [row] = plan_rows(plan, "authorities", Action.CONFLICT)
-    assert (row.source_id, row.reason) == (source_id, "merge_unclear")
-    assert "by hand" in lines(plan)["authorities", source_id][3]
-
-
-def undescribed(pair: LibraryPair, **merge: str) -> None:
-    """Take the target's description away, and give its merge this form."""
+def reshape(pair: LibraryPair, description: str, **merge: str) -> None:
+    """Give the merge of the target this form."""
     native = {name: {"from": name} for name in ("name", "kind", "variants")}
     shape = {"fields": native, "merge": merge} if merge else {"fields": native}
-    pair.sandbox.change(pair.target, shapes={"description": "missing", "resources": {"authorities": shape}})
+    pair.sandbox.change(pair.target, shapes={"description": description, "resources": {"authorities": shape}})
 
 
 def test_a_merge_that_nothing_describes_is_as_the_operator_says(pair: LibraryPair, snapshot: Snapshot) -> None:
     """The assumed form is refused with the setting that says another; no other is tried. With it the same plan merges."""
     plan, source_id, ids = with_twins(pair, snapshot)
-    undescribed(pair, path="/authorities/{id}/merges", method="POST", field="target_id")
+    reshape(pair, "missing", path="/authorities/{id}/merges", method="POST", field="target_id")
     decide(plan, "authorities", source_id, "merge")
     plan = pair.plan(snapshot, resources=RESOURCES)
     applied = pair.apply(plan)
@@ -186,7 +172,7 @@ def test_a_merge_that_nothing_describes_is_as_the_operator_says(pair: LibraryPai
 def test_a_merge_that_only_says_success_ends_all_merges(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A merge cannot be taken back: where the list does not show its effect, no further one is sent."""
     plan, source_id, ids = with_twins(pair, snapshot)
-    undescribed(pair)
+    reshape(pair, "missing")
     decide(plan, "authorities", source_id, "merge")
     plan = pair.plan(snapshot, resources=RESOURCES)
     pair.sandbox.fault("status", pair.target, path="/merge", status=200)
@@ -218,6 +204,12 @@ def test_only_authorities_and_locations_and_only_twins_are_merged(pair: LibraryP
     later = pair.plan(snapshot, resources=RESOURCES)
     [row] = plan_rows(later, "authorities", Action.CONFLICT)
     assert (row.source_id, row.reason) == (source_id, "merge_into_another")
+    decide(later, "authorities", source_id, "merge")
+    reshape(pair, "follows", path="/authorities/{id}/merge", method="PATCH", field="other_id")
+    later = pair.plan(snapshot, resources=RESOURCES)
+    [row] = plan_rows(later, "authorities", Action.CONFLICT)
+    assert (row.source_id, row.reason) == (source_id, "merge_unclear"), "the description does not say which remains"
+    assert "by hand" in lines(later)["authorities", source_id][3]
     table = later.path(CONFLICTS)
     text = table.read_text("utf-8")
     table.write_text(f"{text}collections\t1\t\t\t\t\tmerge\n", "utf-8")

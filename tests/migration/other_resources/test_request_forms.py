@@ -75,61 +75,26 @@ def changed(before: Records, planned: dict[int, str]) -> Records:
     return {number: {**one, "description": planned.get(number, one["description"])} for number, one in before.items()}
 
 
-def test_a_put_that_the_operator_names_sends_the_whole_record(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """The description of a collection is changed; what the source does not know of it stays. Undo takes the same way."""
-    pair.apply(pair.plan(snapshot, resources=RESOURCES))
-    undescribed(pair, {**FIELDS, **SHELF})
-    plan, planned = plan_changes(pair, snapshot)
-    before = records_of(pair, "collections")
-    undescribed(pair, {**FIELDS, **SHELF}, verb="PUT", replaces=True)
-    say(pair, 'method = "PUT"')
-    made = len(sent(pair))
-    applied = pair.apply(plan)
-    assert (applied.patched, applied.failed, applied.failures) == (2, 0, [])
-    assert sent(pair)[made:] == ["PUT", "PUT"]
-    assert records_of(pair, "collections") == changed(before, planned)
-    check_whole(pair, snapshot, plan)
-    made = len(sent(pair))
-    with pair.migration() as migration:
-        assert migration.undo(plan, really=True).left == 0
-    assert sent(pair)[made:] == ["PUT", "PUT"]
-    assert records_of(pair, "collections") == before
-
-
-@pytest.mark.parametrize(
-    ("form", "setting"),
-    [
-        ({"wrapped": "collection"}, 'wrapped_in = "collection"'),
-        ({"fields": {name: FIELDS[name] for name in FIELDS if name != "description"}}, 'leave_out = ["description"]'),
-    ],
-    ids=["key", "field"],
-)
-def test_a_refused_form_shows_the_setting_and_stops_the_resource(
-    pair: LibraryPair, snapshot: Snapshot, form: dict[str, Any], setting: str
-) -> None:
-    """Three rows fail, the others of the resource are left, and publications are written; with the setting, the same plan completes."""
-    resources = [*RESOURCES, "authorities"]
+def test_a_refused_form_shows_the_setting_and_stops_the_resource(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """Three rows fail, the others of the resource are left, and others are written; with the setting, the same plan completes."""
     undescribed(pair, FIELDS)
     for number in records_of(pair, "collections"):
         pair.call("DELETE", f"collections/{number}")
-    plan = pair.plan(snapshot, resources=resources)
+    plan = pair.plan(snapshot, resources=[*RESOURCES, "authorities"])
     creates = len(plan_rows(plan, "collections", Action.CREATE))
-    undescribed(pair, form.pop("fields", FIELDS), **form)
+    undescribed(pair, FIELDS, wrapped="collection")
     applied = pair.apply(plan)
     failed = [failure for failure in applied.failures if failure.resource == "collections"]
     assert len(failed) == min(3, creates)
-    others = sum(len(plan_rows(plan, resource, Action.CREATE)) for resource in ("publications", "authorities"))
-    written = applied.created - others  # one without the refused field may come first
-    assert written in ({0, 1} if "leave_out" in setting else {0})
-    assert applied.left >= creates - len(failed) - written
-    for failure in failed if not written else ():  # else the form is known, and a refusal is about the record
+    assert applied.created == plan.facts.count(Action.CREATE) - creates
+    assert applied.left >= creates - len(failed)
+    for failure in failed:
         assert "`[tenants.new.requests.collections]`" in failure.problem
         assert "wrapped_in" in failure.problem
-    assert sent(pair) == ["POST"] * (len(failed) + written), "no other form is tried"
-    say(pair, setting)
+    assert sent(pair) == ["POST"] * len(failed), "no other form is tried"
+    say(pair, 'wrapped_in = "collection"')
     applied = pair.apply(plan)
-    assert (applied.failed, applied.left, applied.created) == (0, 0, creates - written)
-    assert bool(applied.lacking.writes) == ("leave_out" in setting)
+    assert (applied.failed, applied.left, applied.created, applied.lacking.writes) == (0, 0, creates, 0)
 
 
 @pytest.mark.long
@@ -149,23 +114,6 @@ def test_a_refused_method_and_a_refused_address_show_theirs(pair: LibraryPair, s
     say(pair, 'method = "PUT"')
     assert pair.apply(plan).failed == 0
     check_whole(pair, snapshot, plan)
-
-
-@pytest.mark.long
-def test_a_described_put_keeps_what_the_source_does_not_know(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """Its description says that a record has a shelf; the plan does not write it, and a PUT without it would empty it."""
-    pair.apply(pair.plan(snapshot, resources=RESOURCES))
-    reshape(pair, "follows", {**FIELDS, **SHELF})
-    plan_changes(pair, snapshot)
-    reshape(pair, "follows", {**FIELDS, **SHELF}, verb="PUT", replaces=True)
-    plan = pair.plan(snapshot, resources=RESOURCES, overwrite=True)
-    before, made = records_of(pair, "collections"), len(sent(pair))
-    assert pair.apply(plan).failed == 0
-    assert sent(pair)[made:] == ["PUT", "PUT"]
-    planned = {
-        row.existing_target_id: row.payload["description"] for row in plan_rows(plan, "collections", Action.PATCH)
-    }
-    assert records_of(pair, "collections") == changed(before, planned)
 
 
 @pytest.mark.long

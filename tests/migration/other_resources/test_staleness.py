@@ -67,16 +67,6 @@ def test_a_plan_is_stale_once_its_mapping_file_was_changed(
     assert pair.apply(unmapped).failed == 0
 
 
-@pytest.mark.long
-def test_a_value_that_people_set_as_planned_makes_no_plan_stale(pair: LibraryPair, snapshot: Snapshot) -> None:
-    plan, planned = plan_changes(pair, snapshot)
-    first = next(iter(planned))
-    pair.call("PATCH", f"collections/{first}", {"description": planned[first]})
-    assert pair.apply(plan).failed == 0
-    now = records_of(pair, "collections")
-    assert {number: now[number]["description"] for number in planned} == planned
-
-
 FIELDS: dict[str, dict[str, Any]] = {
     "name": {"from": "name", "required": True},
     "description": {"from": "description"},
@@ -120,30 +110,31 @@ def test_a_field_that_the_plan_does_not_write_makes_it_not_stale(
     assert {number: now[number]["description"] for number in planned} == planned
 
 
-@pytest.mark.parametrize("changes", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_a_plan_is_stale_once_a_field_that_it_writes_has_another_name(
-    pair: LibraryPair, snapshot: Snapshot, *, changes: bool
+DEMANDED = {"code": {"schema": {"type": "string"}, "seed": ["A"], "required": True}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "changes"),
+    [
+        (renamed("description", "about"), False),
+        pytest.param(renamed("description", "about"), True, marks=pytest.mark.long),
+        ({**FIELDS, **DEMANDED}, False),
+    ],
+    ids=["renamed", "renamed and patched", "demanded"],
+)
+def test_a_plan_is_stale_once_the_description_has_other_fields(
+    pair: LibraryPair, snapshot: Snapshot, fields: dict[str, dict[str, Any]], *, changes: bool
 ) -> None:
+    """Another name of what it writes, or one more that is demanded, although the records of the target show nothing of it."""
     reshape(pair, FIELDS, "follows")
     if changes:
         pair.apply(pair.plan(snapshot, resources=["collections"]))
         plan, _planned = plan_changes(pair, snapshot)
     else:
         plan = pair.plan(snapshot, resources=["collections"])
-    reshape(pair, renamed("description", "about"), "follows")
+    reshape(pair, fields, "follows")
     there, writes = records_of(pair, "collections"), len(pair.writes())
     with pytest.raises(StopError, match="it takes collections otherwise, by its description"):
         pair.apply(plan)
     assert len(pair.writes()) == writes
     assert records_of(pair, "collections") == there
-
-
-def test_a_plan_is_stale_once_the_description_demands_more(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """Although the records of the target show nothing of it: each create would be refused."""
-    reshape(pair, FIELDS, "follows")
-    plan = pair.plan(snapshot, resources=["collections"])
-    reshape(pair, {**FIELDS, "code": {"schema": {"type": "string"}, "seed": ["A"], "required": True}}, "follows")
-    writes = len(pair.writes())
-    with pytest.raises(StopError, match="it takes collections otherwise, by its description"):
-        pair.apply(plan)
-    assert len(pair.writes()) == writes
