@@ -95,14 +95,6 @@ def test_a_file_that_does_not_fit_changes_nothing(
     assert plan.path(CONFLICTS).read_bytes() == before
 
 
-def test_a_file_without_the_columns_changes_nothing(data: DataFolder, plan: Plan, tmp_path: Path) -> None:
-    (tmp_path / "none.tsv").write_text("resource\tsource_id\npublications\t2\n")
-    with pytest.raises(ConfigurationError, match="no line with the headings"):
-        take_over(data, plan, tmp_path / "none.tsv")
-    with pytest.raises(ConfigurationError, match="There is no file"):
-        take_over(data, plan, tmp_path / "missing.tsv")
-
-
 def test_a_plan_that_is_not_the_newest_is_refused(
     data: DataFolder, plan: Plan, filled: Callable[[dict[int, str]], Path]
 ) -> None:

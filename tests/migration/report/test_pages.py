@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import load_workbook
-from selenium import webdriver
 
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.formatting import display_both, display_text
@@ -20,7 +19,7 @@ from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, WORKBOOK, Pl
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
 from pipelines.migration.report.pages import write_pages
-from tests.interop.browser import BROWSER, DRIVER, browser, requested
+from tests.interop.browser import browser
 from tests.migration.examples import NOW, example, hostile_rows, usual_rows
 from tests.migration.sample_plans import IN_ISSUES, facts, row
 from tests.report.test_hostile import FORMULA, _Tags
@@ -213,21 +212,6 @@ def test_values_that_look_the_same_are_displayed_exactly() -> None:
         '[{"name":"Doe","type":"person"}]',
         '[{"name":"Doe","type":"corporate"}]',
     )
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")
-def test_a_browser_opens_it_without_errors_or_network(browser: webdriver.Chrome, hostile: Plan, usual: Plan) -> None:
-    """On a telephone nothing is wider than the screen, and the browser requests only the file."""
-    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    for plan in (usual, hostile):
-        browser.get(plan.path(HTML).as_uri())
-        assert browser.title.startswith("old to new: plan of 21 November 2026")
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
-        assert browser.execute_script("return [document.scripts.length, document.images.length]") == [3, 0]
-        assert browser.execute_script("return document.querySelectorAll('.bar i').length") > 5
-    assert requested(browser) == {plan.path(HTML).as_uri() for plan in (usual, hostile)}
 
 
 @pytest.mark.long
