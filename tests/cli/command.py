@@ -186,6 +186,18 @@ class Installation:
         """Run a command here, signed in."""
         return run(*arguments, folder=self.folder, **{"variables": self.sign_in, **options})
 
+    def answer(self, *arguments: str | Path, status: int = 0, **options: Any) -> Any:
+        """The document of a command that ends with this status."""
+        done = self.run(*arguments, "--json", **options)
+        assert done.status == status, done.err
+        return done.document
+
+    def printed(self, *arguments: str | Path, status: int = 0, **options: Any) -> list[str]:
+        """What a command that ends with this status prints for people."""
+        done = self.run(*arguments, **options)
+        assert done.status == status, done.err
+        return done.lines
+
     def backup(self, *options: str, **more: Any) -> Outcome:
         """Run `bookferry backup TENANT`."""
         return self.run("backup", self.tenant, *options, **more)

@@ -65,21 +65,14 @@ SNAPSHOTS = ["old/20260101T000000Z", "old/20260102T000000Z"]
 @pytest.mark.parametrize(
     ("line", "names"),
     [
-        ("bookferry b", ["backup"]),
         ("bookferry snapshots ", ["list", "show", "verify", "diff", "prune"]),
         ("bookferry backup --no", ["--no-files"]),
         ("bookferry --config mine.toml backup ", ["new", "old"]),
-        ("bookferry backup --config mine.toml o", ["old"]),
         ("bookferry --config mine.toml snapshots show old/", SNAPSHOTS),
-        ("bookferry --config mine.toml snapshots diff old/20260101T000000Z old/", SNAPSHOTS),
         ("bookferry --config mine.toml restore new", ["new", "new/20260103T000000Z"]),
         ("bookferry --config mine.toml migrate plan old n", ["new"]),
         ("bookferry --config mine.toml migrate apply ", ["old-new-1"]),
         ("bookferry --config mine.toml report new --snapshot ", ["20260103T000000Z"]),
-        (
-            "bookferry --config mine.toml drill --snapshot 2026010",
-            ["20260101T000000Z", "20260102T000000Z", "20260103T000000Z"],
-        ),
         ("bookferry query --example ", [one.name for one in all_examples()]),
         ("bookferry --config no.toml backup ", []),
     ],

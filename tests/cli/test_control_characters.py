@@ -7,14 +7,11 @@ import json
 import sys
 
 import pytest
-import typer
 from rich.table import Table
 from rich.text import Text
 
-from cli.boundary import command, run
 from cli.output import ReadableTable, plain_console, warning, write_json
 from cli.query_results import write_rows_as_json
-from pipelines.errors import ConfigurationError, ExitStatus
 
 HOSTILE = "\x1b[2J\x1b]0;x\x07 \x9b31m \u202egnp.exe \u2066 \u2028 [red]x[/red]"
 
@@ -57,18 +54,3 @@ def test_json_escapes_them_and_means_the_same(monkeypatch: pytest.MonkeyPatch) -
     write_rows_as_json(["title"], iter([[(HOSTILE,)]]), not_read={})
     assert json.loads(stream.getvalue())["rows"] == [{"title": HOSTILE}]
     assert not hidden(stream.getvalue())
-
-
-@pytest.mark.parametrize("error", [ConfigurationError, ValueError], ids=["refusal", "traceback"])
-def test_errors_show_them(error: type[Exception], capfd: pytest.CaptureFixture[str]) -> None:
-    """Also those that nobody expected, with their traceback."""
-    app = typer.Typer()
-
-    @app.command()
-    @command("tests.cli.command:raising", opened=lambda _: error(HOSTILE))
-    def fail() -> None: ...
-
-    assert run(app, []) == (ExitStatus.USAGE if error is ConfigurationError else ExitStatus.FAILED)
-    printed = capfd.readouterr().err
-    assert "\\x1b[2J" in printed
-    assert not hidden(printed)

@@ -52,6 +52,14 @@ def test_it_backs_up_a_real_library_and_runs_queries(first: Outcome) -> None:
     for question in ("by decade of publication", "lack what readers look for", "describe the same publication"):
         assert question in first.out
     assert "Traceback" not in first.err
+    with pytest.raises(urllib.error.URLError):  # the sandbox is gone
+        urllib.request.urlopen(address_in(first.err), timeout=5)
+
+
+def address_in(text: str) -> str:
+    """Where the sandbox is."""
+    [address, *_] = re.findall(r"http://127\.0\.0\.1:[0-9]+", text)
+    return str(address)
 
 
 def test_it_migrates_the_library_and_verifies_it(first: Outcome) -> None:
@@ -83,13 +91,6 @@ def test_nothing_of_it_is_open_to_others(first: Outcome, folder: Path) -> None:
     assert open_to_others(folder / TOKENS) == {}
 
 
-def test_its_sandbox_is_gone(first: Outcome) -> None:
-    address = re.search(r"http://127\.0\.0\.1:[0-9]+", first.err)
-    assert address is not None
-    with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(address[0], timeout=5)
-
-
 def test_its_folder_can_be_explored_as_it_says(first: Outcome, folder: Path) -> None:
     """Every command of "Next steps" works as printed."""
     steps = [line.strip() for line in first.lines if line.startswith("  bookferry ")]
@@ -103,15 +104,6 @@ def test_its_folder_can_be_explored_as_it_says(first: Outcome, folder: Path) -> 
             check=True,
             capture_output=True,
         )
-
-
-def test_a_second_demonstration_adds_a_snapshot(first: Outcome, folder: Path) -> None:
-    """With --json: one document with the backup and the path of the configuration."""
-    document = run("demo", "--backup-only", "--json", folder=folder).document
-    assert (document["complete"], document["counts"]) == (True, {"publications": RECORDS})
-    assert document["config"] == str(folder / "bookferry-demo" / "bookferry.toml")
-    listed = run("snapshots", "list", "--config", document["config"], "--json", folder=folder).document["snapshots"]
-    assert [one["complete"] for one in listed] == [True, True]
 
 
 def test_a_configuration_of_a_person_is_not_touched(tmp_path: Path) -> None:
@@ -135,8 +127,7 @@ def test_its_sandbox_ends_with_it(number: signal.Signals, tmp_path: Path) -> Non
         text=True,
     )
     assert demo.stderr is not None
-    address = re.search(r"http://127\.0\.0\.1:[0-9]+", demo.stderr.readline())
-    assert address is not None
+    address = address_in(demo.stderr.readline())
     os.kill(demo.pid, number)
     out, err = demo.communicate(timeout=PATIENCE)
     if number == signal.SIGTERM:
@@ -146,7 +137,7 @@ def test_its_sandbox_ends_with_it(number: signal.Signals, tmp_path: Path) -> Non
     deadline = time.monotonic() + 100
     while time.monotonic() < deadline:
         try:
-            urllib.request.urlopen(address[0], timeout=5)
+            urllib.request.urlopen(address, timeout=5)
         except urllib.error.HTTPError:
             time.sleep(0.1)
         except OSError:

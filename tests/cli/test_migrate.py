@@ -40,108 +40,70 @@ def installation_into(folder: Path, service: SandboxProcess, target: str) -> Ins
 def test_plan_apply_verify_and_undo(service: SandboxProcess, tmp_path: Path) -> None:
     """Plan with a fresh backup, apply, verify, a second plan, undo."""
     installation = installation_into(tmp_path, service, "new")
-    planned = installation.run("migrate", "plan", "old", "new", "--json")
-    assert planned.status == 0, planned.err
-    plan = planned.document
-    wanted = {
-        "plan",
-        "create",
-        "patch",
-        "unchanged",
-        "conflict",
-        "quarantined",
-        "files",
-        "requests",
-        "minutes",
-        "finishes_at",
-    }
-    assert wanted <= plan.keys()
-    assert (plan["create"], plan["patch"], plan["unchanged"], plan["conflict"]) == (RECORDS, 0, 0, 0)
-    assert {path.name for path in Path(plan["path"]).iterdir()} >= {
-        "plan.parquet",
-        "plan.html",
-        "issues.tsv",
-        "conflicts.tsv",
-    }
+    plan = installation.answer("migrate", "plan", "old", "new")
+    name, written = plan["plan"], RECORDS + plan["files"]
+    counts = {"create": RECORDS, "patch": 0, "unchanged": 0, "conflict": 0, "quarantined": 0}
+    assert counts.items() <= plan.items()
+    assert {"requests", "minutes", "finishes_at"} <= plan.keys()
+    files = {"plan.parquet", "plan.html", "issues.tsv", "conflicts.tsv"}
+    assert {path.name for path in Path(plan["path"]).iterdir()} >= files
 
-    few = installation.run("migrate", "apply", plan["plan"], "--limit", "10", "--json")
-    assert (few.status, few.document["created"], few.document["complete"]) == (0, 10, False), few.err
-    applied = installation.run("migrate", "apply", plan["plan"], "--json")
-    assert applied.status == 0, applied.err
-    keys = {"created", "patched", "unchanged", "failed", "files_uploaded", "requests", "complete"}
-    assert keys <= applied.document.keys()
-    assert applied.document["created"] == RECORDS - 10
-    again = installation.run("migrate", "apply", plan["plan"])
-    assert again.lines[-1].startswith(
-        f"Complete as planned: {RECORDS} unchanged; 0 requests; not moved: 1 identifier, "
-    )
-
-    status = installation.run("migrate", "status", plan["plan"], "--json").document
+    few = installation.answer("migrate", "apply", name, "--limit", "10")
+    assert (few["created"], few["complete"]) == (10, False)
+    applied = installation.answer("migrate", "apply", name)
+    assert (applied["created"], applied["complete"]) == (RECORDS - 10, True)
+    assert {"patched", "unchanged", "failed", "files_uploaded", "requests"} <= applied.keys()
+    again = installation.printed("migrate", "apply", name)
+    assert again[-1].startswith(f"Complete as planned: {RECORDS} unchanged; 0 requests; not moved: 1 identifier, ")
+    status = installation.answer("migrate", "status", name)
     assert (status["complete"], status["requests_left"], status["done"]["create"]) == (True, 0, RECORDS)
-    record = installation.run("migrate", "status", plan["plan"], "--record", "3", "--json").document
-    assert (record["state"], record["is_there"], all(field["equal"] for field in record["fields"])) == (
-        "done",
-        True,
-        True,
-    )
+    record = installation.answer("migrate", "status", name, "--record", "3")
+    assert (record["state"], record["is_there"]) == ("done", True)
+    assert all(field["equal"] for field in record["fields"])
 
-    proved = installation.run("migrate", "verify", plan["plan"], "--contents", "--evidence", "evidence", "--json")
-    assert proved.status == 0, proved.err
-    proof = proved.document
-    assert {"equal", "compared", "missing", "duplicated", "differing", "files_checked"} <= proof.keys()
+    proof = installation.answer("migrate", "verify", name, "--contents", "--evidence", "evidence")
     assert (proof["equal"], proof["compared"], proof["files_checked"]) == (True, RECORDS, plan["files"])
+    assert {"missing", "duplicated", "differing"} <= proof.keys()
     assert (tmp_path / "evidence" / "bagit.txt").exists()
+    second = installation.answer("migrate", "plan", "old", "new", "--newest")
+    assert (second["unchanged"], second["requests"]) == (RECORDS, 0)
+    empty = installation.printed("migrate", "status", second["plan"])[-1]
+    assert empty.startswith(f"Plan {second['plan']} is empty: it has nothing to write. Not moved: ")
 
-    second = installation.run("migrate", "plan", "old", "new", "--newest", "--json")
-    assert (second.status, second.document["unchanged"], second.document["requests"]) == (0, RECORDS, 0), second.err
-
-    rehearsed = installation.run("migrate", "undo", plan["plan"], "--json")
-    assert (rehearsed.status, rehearsed.document["deleted"], rehearsed.document["left"]) == (0, RECORDS, 0), (
-        rehearsed.err
-    )
-    assert [row["code"] for row in rehearsed.document["rows"]] == ["delete"] * RECORDS
-    undone = installation.run("migrate", "undo", plan["plan"], "--really", "--json")
-    assert {"deleted", "reverted", "left"} <= undone.document.keys()
-    assert (undone.status, undone.document["deleted"]) == (0, RECORDS), undone.err
-    status = installation.run("migrate", "status", plan["plan"])
-    files = plan["files"]
-    assert status.lines[-1].startswith(
-        f"Plan {plan['plan']} was undone: {RECORDS + files} writes taken back, nothing left; "
-    )
-    assert status.lines[-1].endswith(f"bookferry migrate apply {plan['plan']}")
-    again = installation.run("migrate", "undo", plan["plan"])
-    assert again.lines[-1] == f"Nothing to undo: 'new' has nothing that plan {plan['plan']} wrote."
-    empty = installation.run("migrate", "status", second.document["plan"])
-    assert empty.lines[-1].startswith(f"Plan {second.document['plan']} is empty: it has nothing to write. Not moved: ")
-    missing = installation.run("migrate", "verify", plan["plan"], "--json")
-    assert (missing.status, missing.document["missing"]) == (6, RECORDS), missing.err
+    rehearsed = installation.answer("migrate", "undo", name)
+    assert (rehearsed["deleted"], rehearsed["left"]) == (RECORDS, 0)
+    assert [row["code"] for row in rehearsed["rows"]] == ["delete"] * RECORDS
+    undone = installation.answer("migrate", "undo", name, "--really")
+    assert (undone["deleted"], undone["reverted"], undone["left"]) == (RECORDS, 0, 0)
+    last = installation.printed("migrate", "status", name)[-1]
+    assert last.startswith(f"Plan {name} was undone: {written} writes taken back, nothing left; ")
+    assert last.endswith(f"bookferry migrate apply {name}")
+    nothing = f"Nothing to undo: 'new' has nothing that plan {name} wrote."
+    assert installation.printed("migrate", "undo", name)[-1] == nothing
+    assert installation.answer("migrate", "verify", name, status=6)["missing"] == RECORDS
 
 
 def test_files_that_the_snapshot_lacks_are_named_by_every_command(service: SandboxProcess, tmp_path: Path) -> None:
     """Their download failed: apply and status exit with 3, verify with 6, each with the names and the record ids."""
     installation = installation_into(tmp_path, service, "third")
     service.fault("status", "old", path="^/storage/", status=404, times=1000)
-    assert installation.backup().status == 3
+    installation.printed("backup", "old", status=3)
     service.reset("faults", tenant="old")
-    plan = installation.run("migrate", "plan", "old", "new", "--newest", "--json").document
-    assert (plan["lacking"]["files"], plan["lacking"]["covers"]) == (3, 2)
-    part = installation.run("migrate", "apply", plan["plan"], "--limit", "2").lines[-1]
+    plan = installation.answer("migrate", "plan", "old", "new", "--newest")
+    part = installation.printed("migrate", "apply", plan["plan"], "--limit", "2", status=3)[-1]
     assert part.startswith("PARTIAL: 2 created")
     assert f"; {plan['create'] - 2} records of plan {plan['plan']} remain. " in part
     for command, status in (("apply", 3), ("status", 3), ("verify", 6)):
-        found = installation.run("migrate", command, plan["plan"], "--json")
-        assert found.status == status, found.err
-        document = found.document
-        assert (document["lacking"]["files"], document["lacking"]["covers"]) == (3, 2)
-        assert (document.get("complete", False), document.get("equal", False)) == (False, False)
-        named = document["findings"]
-        assert {one["source_id"] for one in named} == {85, 89, 92}
-        printed = installation.run("migrate", command, plan["plan"])
-        assert printed.status == status
-        assert "cover.jpg" in printed.out
-        assert "3 files, 2 covers" in printed.lines[-1]
-    restored = installation.run("restore", "old", "new", "--json")
-    assert restored.status == 3, "nothing differs but what the snapshot lacks"
+        document = installation.answer("migrate", command, plan["plan"], status=status)
+        for said in (plan, document):
+            assert (said["lacking"]["files"], said["lacking"]["covers"]) == (3, 2)
+        assert not document.get("complete", False)
+        assert not document.get("equal", False)
+        assert {one["source_id"] for one in document["findings"]} == {85, 89, 92}
+        printed = installation.printed("migrate", command, plan["plan"], status=status)
+        assert "cover.jpg" in "".join(printed)
+        assert "3 files, 2 covers" in printed[-1]
+    installation.answer("restore", "old", "new", status=3)  # nothing differs but what the snapshot lacks
 
 
 def test_what_is_lost_is_said_first_and_last(service: SandboxProcess, tmp_path: Path) -> None:
@@ -160,33 +122,33 @@ def test_what_is_lost_is_said_first_and_last(service: SandboxProcess, tmp_path: 
     address = f"{service.base_url('fourth')}/api/v3/publications"
     httpx.post(address, json=record, headers={"authorization": f"Bearer {token}"}).raise_for_status()
 
-    printed = installation.run("migrate", "plan", snapshot.name, "new")
-    planned = installation.run("migrate", "plan", snapshot.name, "new", "--json").document
-    found = {loss["kind"]: loss["count"] for loss in planned["losses"]}
-    assert found == {"dates": 3, "identifiers": 1, "undecided": 1, "fields": 1}
+    printed = installation.printed("migrate", "plan", snapshot.name, "new")
+    planned = installation.answer("migrate", "plan", snapshot.name, "new")
+    counts = {loss["kind"]: loss["count"] for loss in planned["losses"]}
+    assert counts == {"dates": 3, "identifiers": 1, "undecided": 1, "fields": 1}
     assert [*planned][:2] == ["plan", "losses"]
-    assert printed.lines[0] == "Will not arrive in 'new':"
-    assert printed.lines[1].startswith("! 3 dates: 2 are only a year or a month")
-    assert "--first-days" in printed.lines[1]
-    assert "--invalid-identifiers" in printed.lines[2]
-    assert "conflicts.tsv" in printed.lines[3]
+    assert printed[0] == "Will not arrive in 'new':"
+    assert printed[1].startswith("! 3 dates: 2 are only a year or a month")
+    for line, advice in zip(printed[1:4], ("--first-days", "--invalid-identifiers", "conflicts.tsv"), strict=True):
+        assert advice in line
     page = Path(planned["path"], "plan.html").read_text(encoding="utf-8")
     assert page.index("3 dates") < page.index("publications will be created")
     decide = page.index("What a person has to decide")
     assert decide < page.index("shall the first day be sent?") < page.index("for a decision; until then")
 
     words = "not moved: 3 dates, 1 identifier, 1 undecided record, the values of 1 field."
-    statuses = {"apply": 3, "verify": 3, "status": 3}
-    for command, status in statuses.items():
-        done = installation.run("migrate", command, planned["plan"])
-        assert done.status == status, done.err
-        assert words in done.lines[-1]
-        assert done.lines[-1].startswith({"apply": "PARTIAL:", "verify": "Equal as planned:"}.get(command, "Plan "))
-        document = installation.run("migrate", command, planned["plan"], "--json").document
+    for command, begins in (("apply", "PARTIAL:"), ("verify", "Equal as planned:"), ("status", "Plan ")):
+        last = installation.printed("migrate", command, planned["plan"], status=3)[-1]
+        assert (last.startswith(begins), words in last) == (True, True), last
+        document = installation.answer("migrate", command, planned["plan"], status=3)
         assert document["losses"] == planned["losses"]
         assert not document.get("complete", False)
-    overview = installation.run("status", "--json").document
-    [problem] = [one for library in overview["libraries"] for one in library["problems"] if one["code"] == "migration"]
+    [problem] = [
+        problem
+        for library in installation.run("status", "--json").document["libraries"]
+        for problem in library["problems"]
+        if problem["code"] == "migration"
+    ]
     assert problem["message"] == f"plan {planned['plan']} waits for 1 decision"
 
 
@@ -194,28 +156,8 @@ def test_what_is_lost_is_said_first_and_last(service: SandboxProcess, tmp_path: 
 def test_restore_creates_what_is_missing_once(service: SandboxProcess, tmp_path: Path) -> None:
     """`restore` plans, applies and verifies; run twice, it writes nothing."""
     installation = installation_into(tmp_path, service, "other")
-    assert installation.backup().status == 0
-    restored = installation.run("restore", "old", "new", "--json")
-    assert restored.status == 0, restored.err
-    assert (restored.document["created"], restored.document["verification"]["equal"]) == (RECORDS, True)
-    again = installation.run("restore", "old", "new", "--json")
-    assert (again.status, again.document["created"], again.document["unchanged"]) == (0, 0, RECORDS), again.err
-
-
-def test_decide_takes_a_file_over_or_says_why_not(service: SandboxProcess, tmp_path: Path) -> None:
-    """What is printed ends with the next command; a mistake is exit 2, and a file without decisions is told."""
-    installation = installation_into(tmp_path, service, "other")
-    planned = installation.run("migrate", "plan", "old", "new", "--json")
-    plan, table = planned.document["plan"], Path(planned.document["path"]) / "conflicts.tsv"
-    (tmp_path / "copy.tsv").write_bytes(table.read_bytes())
-    taken = installation.run("migrate", "decide", plan, "copy.tsv")
-    assert taken.status == 0, taken.err
-    assert taken.lines[0] == "! The file decides nothing."
-    assert taken.lines[-1].startswith("No conflict is left to decide. Next, a plan that follows the decisions:")
-    assert taken.lines[-1].endswith("bookferry migrate plan old new --newest")
-    document = installation.run("migrate", "decide", plan, "copy.tsv", "--json").document
-    assert {"plan", "path", "decisions", "decided", "new", "changed", "withdrawn", "left"} <= document.keys()
-    (tmp_path / "copy.tsv").write_text(table.read_text() + "publications\t1\t\t\t\t\tskip\n")
-    failed = installation.run("migrate", "decide", plan, "copy.tsv", "--json")
-    failed.assert_failed(2, "about which plan", "publications 1", "Nothing was taken over")
-    installation.run("migrate", "decide", plan, "nowhere.tsv").assert_failed(2, "There is no file nowhere.tsv")
+    installation.answer("backup", "old")
+    restored = installation.answer("restore", "old", "new")
+    assert (restored["created"], restored["verification"]["equal"]) == (RECORDS, True)
+    again = installation.answer("restore", "old", "new")
+    assert (again["created"], again["unchanged"]) == (0, RECORDS)

@@ -5,19 +5,26 @@ Every message says what was tried, what came back and what to do. None has a tra
 
 from __future__ import annotations
 
+import errno
 import re
 from pathlib import Path
 
 import pytest
+import typer
 
-from cli.boundary import message_of
+from cli.boundary import command
+from cli.boundary import run as run_app
+from pipelines.errors import BookferryError, ConfigurationError, SafetyLimitError
 from tests.cli.command import Installation, Outcome, run
+from tests.cli.test_control_characters import HOSTILE, hidden
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, ScriptedServer
 
 FOREIGN_WORDS = re.compile(
     r"Traceback|\[redacted\]|Value error|Input should|ValidationError|pydantic|httpx|duckdb\.|NoneType|File \"|<class"
 )
+
+OURS = "This is a mistake in Bookferry: please report it with the lines above."
 
 V3 = 'base_url = "https://x.org"\napi = "v3"\n'
 
@@ -36,48 +43,29 @@ COMMANDS: list[tuple[str, int, tuple[str, ...]]] = [
         2,
         ("nowhere.toml: no such configuration file", "--config", "BOOKFERRY_CONFIG"),
     ),
-    ("doctor odl", 2, ("there is no tenant 'odl'",)),
     ("login old", 2, ("signs in with user name and password", "nothing to log in to")),
     ("login new --for reading", 2, ("--for reading", "backup, migration")),
-    ("whoami old", 2, ("OLD_USER, which is not set",)),
     ("whoami new", 4, ("Nobody has signed in to 'new'",)),
     ("describe odl", 2, ("there is no tenant 'odl'",)),
-    ("snapshots list odl", 2, ("there is no tenant 'odl'",)),
     ("snapshots show old", 2, ("There is no snapshot 'old'", "`bookferry backup TENANT` makes one")),
     ("snapshots verify", 2, ("nothing to verify", "`bookferry backup TENANT`")),
     ("snapshots verify --read-data 8/7", 2, ("--read-data '8/7'", "1/7")),
-    ("snapshots diff old", 2, ("Missing argument 'b'",)),
-    ("snapshots diff old new", 2, ("There is no snapshot 'old'",)),
     ("snapshots prune", 2, ("nothing says what to keep", "[retention]")),
     ("query", 2, ("Give one query", "--file FILE", "--example NAME")),
-    ("query SELECT --example possible_duplicates", 2, ("Give one query",)),
     ("query SELECT", 2, ("no snapshot", "`bookferry backup TENANT`")),
     ("query --example nothing", 2, ("There is no example 'nothing'", "possible_duplicates")),
     ("query --file nowhere.sql", 2, ("--file nowhere.sql: cannot be read", "No such file")),
     ("tables publcations", 2, ("There is no table 'publcations'", "did you mean 'publications'?")),
-    ("report old", 2, ("There is no snapshot 'old'", "`bookferry backup TENANT`")),
     ("stage old", 2, ("postgres_env",)),
     ("stage old --snapshot x --history", 2, ("--snapshot names one snapshot", "--history")),
     ("restore old/20200101T000000Z nowhere", 2, ("there is no tenant 'nowhere'", "new, old")),
-    ("restore nothing new", 2, ("There is no snapshot 'nothing'",)),
-    ("drill old", 2, ("There is no snapshot 'old'",)),
-    ("migrate plan old", 2, ("Missing argument 'target'",)),
     ("migrate plan old old", 2, ("'old' is a tenant of version 2", 'api = "v3"')),
     ("migrate plan new old --newest", 2, ("shut down at the end of 2026",)),
-    ("migrate decide nothing conflicts.tsv", 2, ("There is no plan 'nothing'",)),
     ("migrate plan new new", 2, ("source and target at once", "`bookferry restore SNAPSHOT new`")),
-    ("migrate plan old new --newest", 2, ("There is no snapshot 'old'",)),
     ("migrate apply nothing", 2, ("There is no plan 'nothing'", "`bookferry migrate plan SOURCE TARGET`")),
-    ("migrate verify nothing", 2, ("There is no plan 'nothing'",)),
-    ("migrate undo nothing", 2, ("There is no plan 'nothing'",)),
-    ("migrate status nothing", 2, ("There is no plan 'nothing'",)),
     ("ui --port 99999", 2, ("--port",)),
     ("sandbox --port x", 2, ("--port", "'x'", "`bookferry sandbox --help`")),
-    ("sandbox --tenant Two,Words", 2, ("--tenant", "NAME=real")),
     ("state move", 2, ("--to", "local", "postgres")),
-    ("init --tenant old", 2, ("already has a library 'old'", "left as it is")),
-    ("init --tenant Two-Words", 2, ("--tenant 'Two-Words'", "lower case letters")),
-    ("init --tenant x --api v1", 2, ("--api v1", "v2, v3")),
     ("demo --folder /dev/null/x", 2, ("/dev/null/x cannot be used", "--folder NAME")),
     ("status old", 2, ("unexpected", "old")),
 ]
@@ -149,9 +137,37 @@ def test_a_library_that_is_not_there(sandbox: SandboxProcess, tmp_path: Path) ->
     assert "Is http://127.0.0.1:1 the library's address? If not, correct base_url." in err
 
 
-def test_a_mistake_of_ours_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    """With or without words of its own; its lines are on stderr."""
-    report = "This is a mistake in Bookferry: please report it with the lines above."
-    assert message_of(KeyError("x")) == f"KeyError: 'x'. {report}"
-    assert message_of(AssertionError()) == f"AssertionError. {report}"
-    assert "AssertionError" in capsys.readouterr().err
+def noted(error: Exception, note: str) -> Exception:
+    error.add_note(note)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (
+            noted(SafetyLimitError("Too many failed."), "The plan was not shared."),
+            5,
+            "Too many failed. The plan was not shared.\n",
+        ),
+        (ConfigurationError(HOSTILE), 2, "\\x1b[2J"),
+        (ValueError(HOSTILE), 1, "\\x1b[2J"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1, "error: BrokenPipeError"),
+        (KeyError("x"), 1, f"error: KeyError: 'x'. {OURS}"),
+        (AssertionError(), 1, f"error: AssertionError. {OURS}"),
+    ],
+    ids=["note", "refusal", "hostile text", "pipe of a socket", "mistake", "mistake without words"],
+)
+def test_an_error_is_one_message(error: Exception, status: int, words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of ours with its lines before it; only our own output may end in silence, and no terminal obeys what a text of a library says."""
+    app = typer.Typer()
+
+    @app.command()
+    @command("tests.cli.command:raising", opened=lambda _: error)
+    def fail() -> None: ...
+
+    assert run_app(app, []) == status
+    printed = capfd.readouterr().err
+    assert (words in printed, printed.count("error: ")) == (True, 1)
+    assert ("Traceback" in printed) != isinstance(error, BookferryError)
+    assert not hidden(printed)

@@ -15,8 +15,8 @@ from tests.sandbox.process import SandboxProcess
 
 NOTIFY = """
 [notify]
-success = ["sh", "-c", "cat >> good; echo >> good"]
-failure = ["sh", "-c", "cat >> bad; echo >> bad"]
+success = ["sh", "-c", "cat >> told-good; echo >> told-good"]
+failure = ["sh", "-c", "cat >> told-bad; echo >> told-bad"]
 """
 
 
@@ -39,14 +39,13 @@ def results(installation: Installation) -> list[tuple[bool, str]]:
 
 
 def calls(installation: Installation) -> list[dict[str, Any]]:
-    found = []
-    for name in ("good", "bad"):
-        path = installation.folder / name
-        lines = path.read_text().splitlines() if path.exists() else []
-        found += [json.loads(line) for line in lines]
-        assert all(one["ok"] is (name == "good") for one in found[-len(lines) :] if lines)
-        path.unlink(missing_ok=True)
-    return found
+    """What the commands were told. Empties the files."""
+    told = []
+    for path in installation.folder.glob("told-*"):
+        told += [json.loads(line) for line in path.read_text().splitlines()]
+        assert {call["ok"] for call in told} == {path.name == "told-good"}
+        path.unlink()
+    return told
 
 
 @pytest.mark.long
@@ -89,24 +88,21 @@ def test_a_stop_is_reported_and_a_kill_is_not(installation: Installation) -> Non
 
 def test_damage_and_a_failed_removal_are_reported(installation: Installation) -> None:
     """Only failures: a successful verification is no sign that there was a backup."""
-    snapshot = installation.backup("--json").document
+    snapshot = Path(installation.backup("--json").document["path"])
     calls(installation)
-    installation.run("snapshots", "prune").assert_failed(2, "nothing says what to keep")
     add_config(installation, "\n[retention]\nkeep_daily = 7\n")
-    assert installation.run("snapshots", "verify").status == 0
-    pruning = installation.run("snapshots", "prune", "--json")
-    (stays,) = pruning.document["kept"]
-    assert (pruning.status, stays["why"][1][:5]) == (0, "daily"), "as configured"
-    assert results(installation) == []
-    (Path(snapshot["path"]) / "publication_authors.parquet").unlink()
-    assert installation.run("snapshots", "verify").status == 6
+    installation.printed("snapshots", "verify")
+    (stays,) = installation.answer("snapshots", "prune")["kept"]
+    assert (stays["why"][1][:5], results(installation)) == ("daily", [])
+    (snapshot / "publication_authors.parquet").unlink()
+    installation.printed("snapshots", "verify", status=6)
     (call,) = calls(installation)
     assert (call["job"], call["result"], call["tenant"]) == ("verification", "damaged", "small")
     assert "publication_authors.parquet is missing" in call["message"]
-    (Path(snapshot["path"]) / "publication_files.parquet").write_bytes(b"")
-    assert installation.run("snapshots", "prune", "--dry-run").status == 1
+    (snapshot / "publication_files.parquet").write_bytes(b"")
+    installation.printed("snapshots", "prune", "--dry-run", status=1)
     assert results(installation) == [], "nothing was to be removed"
-    assert installation.run("snapshots", "prune").status == 1
+    installation.printed("snapshots", "prune", status=1)
     (call,) = calls(installation)
     assert (call["job"], call["result"]) == ("retention", "failed")
     assert "says what else is damaged there" in call["message"]

@@ -43,42 +43,41 @@ def display(clock: Clock) -> ProgressDisplay:
     return ProgressDisplay(clock)
 
 
-def _at(records: int, requests: int, expected: int | None = 6000, requests_per_minute: int = 60) -> Progress:
-    left = max(0, (expected or 0) - records) / 50 * 60 / requests_per_minute
-    return Progress("publications", records, expected, requests, left)
+def _at(records: int, requests: int) -> Progress:
+    return Progress("publications", records, 6000, requests, (6000 - records) / 50)
 
 
-def test_time_left_is_that_of_the_budget_or_of_a_service_that_is_slower(display: ProgressDisplay, clock: Clock) -> None:
-    """110 pages are 110 seconds of the budget; at 5 records a second they are 18 minutes."""
+@pytest.mark.parametrize(
+    ("seconds", "records", "requests", "ending"),
+    [(100, 500, 10, "5/s, 10 requests, 18 min 20 s left"), (10, 3000, 60, ", 1 min 0 s left")],
+    ids=["a slower service", "the budget"],
+)
+def test_time_left(
+    display: ProgressDisplay, clock: Clock, seconds: int, records: int, requests: int, *, ending: str
+) -> None:
+    """At 5 records a second 5,500 are 18 minutes; sixty pages are a minute of the budget, which counts down while nothing comes."""
     display.progress(_at(50, 1))
-    clock.now += 100
-    display.progress(_at(500, 10))
-    assert display.numbers.endswith("5/s, 10 requests, 18 min 20 s left")
-
-
-def test_time_left_counts_down_while_nothing_comes(display: ProgressDisplay, clock: Clock) -> None:
-    display.progress(_at(50, 1))
-    clock.now += 10
-    display.progress(_at(3000, 60))
-    assert display.numbers.endswith(", 1 min 0 s left")
-    clock.now += 20
-    assert display.numbers.endswith(", 40 s left")
-    clock.now += 40
-    assert display.numbers.endswith("60 requests"), "no promise that has been broken"
+    clock.now += seconds
+    display.progress(_at(records, requests))
+    assert display.numbers.endswith(ending)
+    if records == 3000:
+        clock.now += 20
+        assert display.numbers.endswith(", 40 s left")
+        clock.now += 40
+        assert display.numbers.endswith("60 requests"), "no promise that has been broken"
 
 
 def test_a_wait_without_progress_is_shown_and_counts_down(display: ProgressDisplay, clock: Clock) -> None:
+    """But not while pages that were asked for still come, nor once it is over."""
     display.progress(_at(3000, 60))
     display.waiting(Waiting("the budget is used up", 57))
-    assert display.pause == "", "pages that were asked for still come"
-    clock.now += 2
-    assert display.pause == "waiting 55 s: the budget is used up"
-    clock.now += 50
-    assert display.pause == "waiting 5 s: the budget is used up"
+    pauses = [display.pause]
+    for seconds in (2, 50):
+        clock.now += seconds
+        pauses.append(display.pause)
     display.progress(_at(3050, 61))
-    assert display.pause == ""
     clock.now += 50
-    assert display.pause == "", "a wait that is over"
+    assert [*pauses, display.pause] == ["", *(f"waiting {left} s: the budget is used up" for left in (55, 5)), ""]
 
 
 @pytest.fixture(scope="module")

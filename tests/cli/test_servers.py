@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import BOOKFERRY, PATIENCE, Installation, environment, run
+from tests.cli.command import PATIENCE, Installation
 from tests.cli.conftest import BackedUp
 from tests.cli.web_interface import WebInterface
 from tests.sandbox.process import SandboxProcess
@@ -26,27 +23,6 @@ PAGES = """
   assetChecksOrError {... on AssetChecks {checks {name executionForLatestMaterialization {status}}}}
 }}
 """
-
-
-@pytest.mark.long
-def test_the_sandbox_runs_until_sigterm(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [*BOOKFERRY, "sandbox", "--json", "--tenant", "old=real:3"],
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    ready = json.loads(process.stdout.readline())
-    assert ready["tenants"]["old"]["publications"] == 3
-    with urllib.request.urlopen(f"{ready['control']}/tenants", timeout=60) as answer:
-        assert answer.status == 200
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out, err) == (0, "", "")
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.long
@@ -122,33 +98,16 @@ def _wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(1)
 
 
-def test_a_port_that_is_taken_is_reported_before_anything_starts(library: BackedUp) -> None:
-    with _taken_port() as port:
-        library.run("ui", "--port", port, "--json").assert_failed(2, f"Port {port} of 127.0.0.1", "--port")
-        library.run("ui", "--host", "localhost", "--port", port).assert_failed(2, f"Port {port} of localhost")
-    library.run("ui", "--host", "192.0.2.1", "--json").assert_failed(2, "192.0.2.1")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("form", [[], ["--json"]], ids=["words", "json"])
-def test_the_sandbox_reports_mistakes_as_other_commands_do(form: list[str], tmp_path: Path) -> None:
-    with _taken_port() as port:
-        done = run("sandbox", "--port", port, *form, folder=tmp_path)
-        done.assert_failed(2, f"port {port} of 127.0.0.1 cannot be used", "`bookferry sandbox --help`")
-    assert bool(done.out) == bool(form)
-    run("sandbox", *form, "--tenant", "A", folder=tmp_path).assert_failed(2, "--tenant")
-    run("sandbox", *form, "--host", "192.0.2.1", folder=tmp_path).assert_failed(2, "192.0.2.1")
-
-
-@contextmanager
-def _taken_port() -> Iterator[str]:
-    """A port that another program listens on."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        yield str(taken.getsockname()[1])
-
-
 def _in_the_background() -> None:
     """As a shell starts a background job."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@pytest.mark.parametrize("command", ["ui", "sandbox"])
+def test_a_port_that_is_taken_is_reported_before_anything_starts(library: BackedUp, command: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        library.run(command, "--port", port, "--json").assert_failed(2, f"ort {port} of 127.0.0.1")
+    library.run(command, "--host", "192.0.2.1", "--json").assert_failed(2, "192.0.2.1")

@@ -1,119 +1,125 @@
-"""`snapshots verify`, `diff` and `prune` as people run them."""
+"""The care of snapshots, in a folder and in a bucket: `snapshots list`, `verify`, `diff`, `prune`, and a query over all of them."""
 
 from __future__ import annotations
 
-import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from pipelines.store.objects.buckets import open_bucket
+from pipelines.store.objects.folders import Folder
+from pipelines.store.objects.objects import Objects
 from tests.cli.command import Installation
 from tests.sandbox.process import SandboxProcess
+from tests.store.conftest import OWNER, s3, shared_s3
+from tests.store.s3 import S3
+
+__all__ = ["s3", "shared_s3"]  # fixtures
+
+UNREAD = ["users", "hard_copies", "locations", "collections", "authorities", "tasks"]
+"""What version 2 has no list of."""
 
 
-@pytest.fixture(scope="module")
-def made_once(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A library of three pages that was backed up twice, and the names of the snapshots."""
-    installation = Installation.make(tmp_path_factory.mktemp("two-backups"), sandbox, "small")
-    documents = [installation.backup("--json").document for _ in range(2)]
-    return installation.folder, [f"small/{document['snapshot']}" for document in documents]
+def in_bucket(config: Path, address: str) -> None:
+    """Have the data in a bucket, and the work folder beside the configuration."""
+    config.write_text(config.read_text().replace('data = "library-data"', f'data = "{address}"\nwork = "work"'))
 
 
-@pytest.fixture
-def two_backups(
-    made_once: tuple[Path, list[str]], sandbox: SandboxProcess, tmp_path: Path
-) -> tuple[Installation, list[str]]:
-    """A copy of it for each test."""
-    folder, names = made_once
-    shutil.copytree(folder, tmp_path / "copy")
-    return Installation(tmp_path / "copy", sandbox, "small"), names
+@dataclass(frozen=True)
+class Care(Installation):
+    """An installation whose objects the test can read and damage, wherever they are."""
+
+    objects: Objects
+
+    def back_up(self) -> str:
+        """Make a complete backup. Returns the name of the snapshot."""
+        document = self.answer("backup", "small")
+        assert document["path"] == self.objects.address_of(f"snapshots/tenant=small/snapshot={document['snapshot']}")
+        return f"small/{document['snapshot']}"
+
+    def kept(self) -> dict[str, int | None]:
+        """Every object of a snapshot, and its size."""
+        return {entry.key: entry.size for entry in self.objects.below("snapshots")}
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def care(request: pytest.FixtureRequest, sandbox: SandboxProcess, s3: S3, tmp_path: Path) -> Care:
+    Installation.make(tmp_path, sandbox, "small")
+    objects: Objects = Folder(tmp_path / "library-data")
+    if request.param == "bucket":
+        address = f"s3://{s3.bucket()}/libraries"
+        objects = open_bucket(address, lambda _: OWNER, s3.environ)
+        in_bucket(tmp_path / "bookferry.toml", f"{address}/")
+    return Care(tmp_path, sandbox, "small", objects)
 
 
 @pytest.mark.long
-def test_a_backup_is_verified_and_the_list_says_so(two_backups: tuple[Installation, list[str]]) -> None:
-    """Exit 0, dated; nothing is written into the snapshot."""
-    installation, (first, newest) = two_backups
-    before = installation.snapshots()
-    done = installation.run("snapshots", "verify", "--json")
-    assert (done.status, done.document["ok"], done.document["problems"]) == (0, True, []), done.err
-    assert [one["snapshot"] for one in done.document["snapshots"]] == [newest.partition("/")[2]]
-    assert installation.snapshots() == before
-    listed = {one["snapshot"]: one for one in installation.run("snapshots", "list", "--json").document["snapshots"]}
-    assert listed[first.partition("/")[2]]["last_verified"] is None
-    assert listed[newest.partition("/")[2]]["last_verified"]["ok"] is True
-    printed = installation.run("snapshots", "verify", first, "--read-data", "1/7")
-    assert (printed.status, printed.lines[0]) == (0, f"{first}  intact")
-    assert printed.lines[-1].startswith("Good: 1 snapshot as published; 7 files")
-    installation.run("snapshots", "verify", "--read-data", "2/1", "--json").assert_failed(2, "--read-data '2/1'")
+def test_from_the_first_backup_to_the_last_removal(care: Care) -> None:
+    """What is verified is not changed; damage is named by the list and by `status`; of what is in a bucket nothing stays here."""
+    config, sandbox = care.folder / "bookferry.toml", care.sandbox
+    first, newest = care.back_up(), care.back_up()
+    assert not list((care.folder / "work").rglob("*.parquet"))
+    assert care.answer("query", "SELECT count(*) AS n FROM publications_history")["rows"] == [{"n": 240}]
 
-
-@pytest.mark.long
-def test_damage_is_exit_6_and_named(two_backups: tuple[Installation, list[str]]) -> None:
-    """By the file, in both forms, and in the list."""
-    installation, (_first, newest) = two_backups
-    (file,) = (installation.folder / "library-data").rglob(
-        f"snapshot={newest.partition('/')[2]}/raw/publications.parquet"
-    )
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 16
-    file.write_bytes(content)
-    done = installation.run("snapshots", "verify", "small", "--json")
-    assert (done.status, done.document["ok"]) == (6, False)
-    assert str(file) in done.document["problems"][0]
-    printed = installation.run("snapshots", "verify", "small")
-    assert (printed.status, printed.lines[-1].split(";")[0]) == (6, "Not good: 1 problem")
-    assert "DAMAGED" in installation.run("snapshots", "list").lines[-2]
-
-
-def test_what_a_complete_snapshot_does_not_have(two_backups: tuple[Installation, list[str]]) -> None:
-    """Resources that were not read are named once for all snapshots that lack the same, by `status` too, and in JSON."""
-    installation, (_first, newest) = two_backups
-    unread = ["users", "hard_copies", "locations", "collections", "authorities", "tasks"]
     said = "users, hard copies, locations, collections, authorities, tasks."
-    assert installation.run("snapshots", "list").lines[-1] == f"Not read in {newest} and 1 more: {said}"
-    assert f"Not read in small: {said}" in installation.run("status").lines
-    listed = installation.run("snapshots", "list", "--json").document["snapshots"]
-    [library] = installation.run("status", "--json").document["libraries"]
-    assert [one["not_read"] for one in (*listed, library["backup"])] == [unread, unread, unread]
-    shown = installation.run("snapshots", "show", newest).lines
-    assert [line.split("│")[0].strip() for line in shown if "not read" in line] == unread
+    assert care.printed("snapshots", "list")[-1] == f"Not read in {newest} and 1 more: {said}"
+    assert f"Not read in small: {said}" in care.printed("status")
+    shown = care.printed("snapshots", "show", newest)
+    assert [line.split("│")[0].strip() for line in shown if "not read" in line] == UNREAD
+    [library] = care.answer("status")["libraries"]
+    assert [one["not_read"] for one in (*care.answer("snapshots", "list")["snapshots"], library["backup"])] == [
+        UNREAD
+    ] * 3
 
+    before = care.kept()
+    verified = care.answer("snapshots", "verify")
+    assert (verified["ok"], verified["problems"]) == (True, [])
+    assert [f"small/{one['snapshot']}" for one in verified["snapshots"]] == [newest]
+    listed = {f"small/{one['snapshot']}": one["last_verified"] for one in care.answer("snapshots", "list")["snapshots"]}
+    assert (listed[first], listed[newest]["ok"]) == (None, True)
+    part = care.printed("snapshots", "verify", first, "--read-data", "1/7")
+    assert (part[0], part[-1].split(",")[0]) == (f"{first}  intact", "Good: 1 snapshot as published; 7 files")
+    assert care.kept() == before
 
-def test_differences_are_exit_6(two_backups: tuple[Installation, list[str]]) -> None:
-    """Two nights of an unchanged library are equal: exit 0."""
-    installation, (first, newest) = two_backups
-    done = installation.run("snapshots", "diff", first, newest, "--json")
-    assert (done.status, done.document["equal"]) == (0, True), done.err
-    assert done.document["resources"]["publications"]["unchanged"] == 120
-    assert (
-        installation.run("snapshots", "diff", first, newest).lines[-1]
-        == f"No differences between {first} and {newest}."
-    )
-    installation.configure(base_url=installation.sandbox.base_url("bare"))
-    assert installation.backup("--json").status == 0
-    emptied = installation.run("snapshots", "diff", first, "small")
-    assert emptied.status == 6
-    assert "0 added, 120 removed, 0 changed" in emptied.lines[-1]
-    installation.run("snapshots", "diff", first, newest, "--resource", "users", "--json").assert_failed(
-        2, "--resource users"
-    )
+    key = f"snapshots/tenant=small/snapshot={newest.partition('/')[2]}/raw/publications.parquet"
+    content = care.objects.read(key)
+    middle = len(content) // 2
+    care.objects.replace(key, content[:middle] + bytes([content[middle] ^ 16]) + content[middle + 1 :])
+    damaged = care.answer("snapshots", "verify", "small", status=6)
+    assert (damaged["ok"], care.objects.address_of(key) in damaged["problems"][0]) == (False, True)
+    assert care.printed("snapshots", "verify", "small", status=6)[-1].split(";")[0] == "Not good: 1 problem"
+    assert "DAMAGED" in care.printed("snapshots", "list")[-2]
+    [library] = care.answer("status", status=3)["libraries"]
+    assert [problem["code"] for problem in library["problems"]] == ["damaged"]
+    care.objects.replace(key, content)
+    care.printed("snapshots", "verify")
+    care.printed("status")
 
+    compared = care.answer("snapshots", "diff", first, newest)
+    assert (compared["equal"], compared["resources"]["publications"]["unchanged"]) == (True, 120)
+    assert care.printed("snapshots", "diff", first, newest)[-1] == f"No differences between {first} and {newest}."
+    care.run("snapshots", "diff", first, newest, "--resource", "users").assert_failed(2, "--resource users")
+    config.write_text(config.read_text().replace(sandbox.base_url("small"), sandbox.base_url("bare")))
+    emptied = care.back_up()
+    assert "0 added, 120 removed, 0 changed" in care.printed("snapshots", "diff", first, "small", status=6)[-1]
 
-def test_old_ones_are_removed_as_the_policy_says(two_backups: tuple[Installation, list[str]]) -> None:
-    """Empty policies are refused; a dry run removes nothing; the newest complete one stays."""
-    installation, (first, newest) = two_backups
-    installation.run("snapshots", "prune", "--json").assert_failed(2, "nothing says what to keep")
-    config = installation.folder / "bookferry.toml"
     config.write_text(f"{config.read_text()}\n[retention]\nkeep_last = 1\n")
-    installation.run("snapshots", "prune", "smal", "--json").assert_failed(2, "did you mean 'small'?")
-    before = installation.snapshots()
-    dry = installation.run("snapshots", "prune", "--dry-run", "--json")
-    assert dry.status == 0, dry.err
-    assert ([one["snapshot"] for one in dry.document["removed"]], installation.snapshots()) == ([first], before)
-    printed = installation.run("snapshots", "prune", "small")
-    assert (printed.status, printed.lines[-1].split(",")[0]) == (0, "Removed 1 snapshot")
-    assert "last" in next(line for line in printed.lines if newest in line)
-    (remaining,) = installation.run("snapshots", "list", "--json").document["snapshots"]
-    assert f"small/{remaining['snapshot']}" == newest
-    counted = installation.run("query", "SELECT count(*) AS n FROM publications_history", "--json").document["rows"]
-    assert counted == [{"n": 120}]
+    before = care.kept()
+    removed = [one["snapshot"] for one in care.answer("snapshots", "prune", "--dry-run")["removed"]]
+    assert (removed, care.kept()) == ([first, newest], before)
+    pruned = care.printed("snapshots", "prune", "small")
+    assert pruned[-1].startswith("Removed 2 snapshots")
+    assert "last" in next(line for line in pruned if emptied in line)
+    assert {name.split("/")[2] for name in care.kept()} == {f"snapshot={emptied.partition('/')[2]}"}
+    assert care.answer("query", "SELECT count(*) AS n FROM publications_history")["rows"] == [{"n": 0}]
+
+
+def test_a_bucket_that_is_not_there(sandbox: SandboxProcess, s3: S3, tmp_path: Path) -> None:
+    """Exit 2, before any request to the library."""
+    installation = Installation.make(tmp_path, sandbox, "small")
+    in_bucket(tmp_path / "bookferry.toml", "s3://no-such-bucket")
+    before = sandbox.counts("small")["requests"]
+    done = installation.backup("--json")
+    done.assert_failed(2, "s3://no-such-bucket", "there is no such bucket", "Make it, or correct `data`")
+    assert sandbox.counts("small")["requests"] == before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,71 +24,46 @@ def address() -> Iterator[str]:
         yield one
 
 
-def test_a_failed_load_leaves_a_good_snapshot_that_stage_loads(
-    address: str, sandbox: SandboxProcess, tmp_path: Path
+@pytest.mark.parametrize("place", ["postgres", "iceberg"])
+def test_what_failed_leaves_a_good_snapshot_that_stage_shows(
+    place: str, sandbox: SandboxProcess, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Exit 1, the snapshot complete, no password; then `stage` shows it, and says the same in words and in JSON (I10)."""
-    installation = Installation.make(tmp_path, sandbox, "small")
-    config = tmp_path / "bookferry.toml"
-    config.write_text(f'postgres_env = "TEST_POSTGRES"\n{config.read_text()}')
-    failed = installation.backup("--json", variables={**installation.sign_in, "TEST_POSTGRES": UNREACHABLE})
-    failed.assert_failed(
-        1, "is complete and published, but not in Postgres", "postgresql://127.0.0.1:1/nothing cannot be reached"
-    )
+    """Exit 1, the snapshot complete, no password (I10); then `stage` shows it, in words and in JSON; `prune` lets go of what it removes."""
+    installation, config = Installation.make(tmp_path, sandbox, "small"), tmp_path / "bookferry.toml"
+    text, lacks, shows = config.read_text(), "but not in the Iceberg tables", "Iceberg tables have small/"
+    if place == "postgres":
+        address, lacks, shows = request.getfixturevalue("address"), "but not in Postgres", "Postgres shows small/"
+        config.write_text(f'postgres_env = "TEST_PLACE"\n{text}')
+    else:
+        address = f"sqlite:///{tmp_path}/catalogue.db"
+        config.write_text(f'{text}\n[iceberg]\nuri_env = "TEST_PLACE"\n')
+
+    failed = installation.backup("--json", variables={**installation.sign_in, "TEST_PLACE": UNREACHABLE})
+    failed.assert_failed(1, f"is complete and published, {lacks}", "postgresql://127.0.0.1:1/nothing")
     (snapshot,) = DataFolder(tmp_path / "library-data").snapshots()
     assert snapshot.manifest.complete
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"sesame-open" in path.read_bytes()]
 
-    variables = {"TEST_POSTGRES": address}
-    done = installation.run("stage", "--json", variables=variables)
-    assert done.status == 0, done.err
-    (staged,) = done.document["staged"]
-    assert (staged["tenant"], staged["snapshot"], staged["schema"]) == ("small", snapshot.manifest.snapshot, "small")
-    assert (staged["tables"]["publications"], staged["left_out"], staged["notes"]) == (120, [], [])
-    printed = installation.run("stage", "small", variables=variables)
-    assert printed.lines[-1].startswith(
-        f"Postgres shows small/{snapshot.manifest.snapshot}: {staged['rows']:,} rows (0 changed) in 5 tables"
-    )
-    with psycopg.connect(address) as connection:
-        assert connection.execute("SELECT count(*) FROM library.publications").fetchall() == [(120,)]
-    night = installation.backup(variables={**installation.sign_in, **variables})
-    said = next(line for line in night.lines if line.startswith("Postgres shows"))
-    assert re.search(rf"{staged['rows']:,} rows \(0 changed\) in 5 tables", said)  # addresses of files are signed anew
-
-
-@pytest.mark.long
-def test_a_failed_registration_leaves_a_good_snapshot_that_stage_registers(
-    sandbox: SandboxProcess, tmp_path: Path
-) -> None:
-    """Exit 1, the snapshot complete, no password; then `stage` registers it, and `prune` lets go of what it removes (I10)."""
-    installation = Installation.make(tmp_path, sandbox, "small")
-    config = tmp_path / "bookferry.toml"
-    config.write_text(f'{config.read_text()}\n[iceberg]\nuri_env = "TEST_CATALOGUE"\n')
-    sign_in = installation.sign_in
-    failed = installation.backup("--json", variables={**sign_in, "TEST_CATALOGUE": UNREACHABLE})
-    failed.assert_failed(
-        1, "is complete and published, but not in the Iceberg tables", "postgresql://127.0.0.1:1/nothing", "stage small"
-    )
-    (snapshot,) = DataFolder(tmp_path / "library-data").snapshots()
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"sesame-open" in path.read_bytes()]
-
-    variables = {**sign_in, "TEST_CATALOGUE": f"sqlite:///{tmp_path}/catalogue.db"}
-    done = installation.run("stage", "--json", variables=variables)
-    assert (done.status, "staged" in done.document) == (0, False), done.err
-    (registered,) = done.document["iceberg"]
-    assert (registered["snapshot"], registered["tables"]["publications"]) == (snapshot.manifest.snapshot, 120)
-    assert len(registered["added"]) == 5
-    printed = installation.run("stage", "small", variables=variables)
-    assert printed.lines[-1].startswith(
-        f"Iceberg tables have small/{snapshot.manifest.snapshot}: {registered['rows']:,} rows in 5 tables"
-    )
-    second = installation.backup("--json", variables=variables)
-    assert [one["snapshot"] for one in second.document["iceberg"]] == [second.document["snapshot"]]
-    assert "Iceberg tables have small/" in installation.backup(variables=variables).out
-    config = tmp_path / "bookferry.toml"
+    variables = {**installation.sign_in, "TEST_PLACE": address}
+    document = installation.answer("stage", variables=variables)
+    (staged,) = document["staged" if place == "postgres" else "iceberg"]
+    assert (staged["tenant"], staged["snapshot"]) == ("small", snapshot.manifest.snapshot)
+    assert (staged["tables"]["publications"], len(staged["tables"])) == (120, 5)
+    said = installation.printed("stage", "small", variables=variables)[-1]
+    assert said.startswith(f"{shows}{snapshot.manifest.snapshot}: {staged['rows']:,} rows")
+    assert "in 5 tables" in said
+    assert shows in installation.backup(variables=variables).out
     config.write_text(f"{config.read_text()}\n[retention]\nkeep_last = 1\n")
-    pruned = installation.run("snapshots", "prune", "--json", variables=variables)
-    assert len(pruned.document["removed"]) == 2
-    properties = {"uri": variables["TEST_CATALOGUE"], "warehouse": f"file://{tmp_path}/library-data/iceberg"}
+    assert len(installation.answer("snapshots", "prune", variables=variables)["removed"]) == 1
+    assert shown(place, address, tmp_path) == 120
+
+
+def shown(place: str, address: str, folder: Path) -> int:
+    """How many publications other programs see."""
+    if place == "postgres":
+        with psycopg.connect(address) as connection:
+            [(count,)] = connection.execute("SELECT count(*) FROM library.publications").fetchall()
+            return int(count)
+    properties = {"uri": address, "warehouse": f"file://{folder}/library-data/iceberg"}
     with SqlCatalog("bookferry", **properties) as catalog:
-        assert catalog.load_table("library.publications").scan().to_arrow().num_rows == 120
+        return catalog.load_table("library.publications").scan().to_arrow().num_rows

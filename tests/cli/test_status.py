@@ -22,7 +22,7 @@ from pipelines.scopes import SCOPES
 from pipelines.settings.config_file import load_settings
 from pipelines.store.stores import open_data
 from tests.backup.other_resources.signing import sign_in
-from tests.cli.command import Installation, Outcome, run
+from tests.cli.command import Installation, run
 from tests.cli.conftest import SMALL
 from tests.cli.terminal import printed
 from tests.postgres import database, postgres_server
@@ -35,34 +35,31 @@ def installation(sandbox: SandboxProcess, tmp_path: Path) -> Installation:
     return Installation.make(tmp_path, sandbox, "small")
 
 
-def libraries(outcome: Outcome) -> dict[str, Any]:
-    return {one["tenant"]: one for one in outcome.document["libraries"]}
-
-
 def codes(library: dict[str, Any]) -> list[str]:
     return [problem["code"] for problem in library["problems"]]
 
 
 @pytest.mark.long
 def test_before_and_after_the_first_backup(installation: Installation) -> None:
-    """Nothing is written and no library is asked: before the first backup there is no data folder, and no sign-in either."""
-    before = run("status", "--json", folder=installation.folder)
-    assert (before.status, before.document["ok"], before.document["scheduler"]) == (3, False, False), before.err
-    assert (libraries(before)["small"]["backup"], codes(libraries(before)["small"])) == (None, ["backup"])
+    """Nothing is written and no library is asked: before the first backup there is no data folder, and no sign-in either.
+
+    After a day and two hours without another one, it is too old.
+    """
+    before = installation.answer("status", status=3, variables={})
+    [library] = before["libraries"]
+    assert (before["ok"], before["scheduler"], library["backup"], codes(library)) == (False, False, None, ["backup"])
     assert not (installation.folder / "library-data").exists()
     made = installation.backup("--json").document
-    after = run("status", "--json", folder=installation.folder)
-    assert (after.status, after.document["ok"]) == (0, True), after.err
-    library = libraries(after)["small"]
-    assert (
-        library["backup"].items()
-        >= {"snapshot": made["snapshot"], "records": SMALL, "files": made["files"]["kept"]}.items()
-    )
-    assert (library["days_left"], library["last_verified"], library["problems"]) == (
-        (datetime(2026, 12, 31, tzinfo=UTC).date() - datetime.now(UTC).date()).days,
-        None,
-        [],
-    )
+    after = installation.answer("status", variables={})
+    [library] = after["libraries"]
+    told = {"snapshot": made["snapshot"], "records": SMALL, "files": made["files"]["kept"]}
+    assert library["backup"].items() >= told.items()
+    days_left = (datetime(2026, 12, 31, tzinfo=UTC).date() - datetime.now(UTC).date()).days
+    assert (after["ok"], library["days_left"], library["last_verified"], codes(library)) == (True, days_left, None, [])
+    settings = load_settings(installation.folder / "bookferry.toml")
+    for hours, status, problems in ((25, 0, []), (27, 3, [ProblemCode.BACKUP])):
+        later = overview(settings, open_data(settings), datetime.now(UTC) + timedelta(hours=hours))
+        assert (later.exit_status, [problem.code for problem in later.libraries[0].problems]) == (status, problems)
 
 
 @pytest.mark.long
@@ -77,75 +74,37 @@ def test_one_screen(columns: int, library: Installation) -> None:
     assert lines[-1] == "All is well: 1 library."
 
 
-def test_an_old_backup_and_a_partial_one(installation: Installation) -> None:
-    """With the clock of a day and an hour later, and after a backup that did not end well."""
-    installation.backup("--json")
-    settings = load_settings(installation.folder / "bookferry.toml")
-    later = overview(settings, open_data(settings), datetime.now(UTC) + timedelta(hours=27))
-    assert [problem.code for problem in later.libraries[0].problems] == [ProblemCode.BACKUP]
-    assert later.exit_status == 3
-    soon = overview(settings, open_data(settings), datetime.now(UTC) + timedelta(hours=25))
-    assert (soon.libraries[0].problems, soon.exit_status) == ([], 0)
-    manifest = next((installation.folder / "library-data").glob("snapshots/*/*/manifest.json"))
-    newer = manifest.parent.with_name("snapshot=20991231T000000Z")
-    newer.mkdir()
-    (newer / "manifest.json").write_text(
-        manifest.read_text()
-        .replace('"complete": true', '"complete": false')
-        .replace(manifest.parent.name[9:], newer.name[9:])
-    )
-    done = run("status", "--json", folder=installation.folder)
-    assert (done.status, codes(libraries(done)["small"])) == (3, ["backup"])
-    assert "20991231T000000Z" in libraries(done)["small"]["problems"][0]["message"]
-    assert libraries(done)["small"]["backup"]["snapshot"] == manifest.parent.name[9:]
-
-
-def test_damage(installation: Installation) -> None:
-    """A failed verification shows until the snapshot is verified well, or gone."""
-    installation.backup("--json")
-    table = next((installation.folder / "library-data").glob("snapshots/*/*/publications.parquet"))
-    content = table.read_bytes()
-    table.chmod(0o600)
-    table.write_bytes(content[:-1])
-    assert installation.run("snapshots", "verify").status == 6
-    done = run("status", "--json", folder=installation.folder)
-    assert (done.status, codes(libraries(done)["small"])) == (3, ["damaged"])
-    assert libraries(done)["small"]["last_verified"]["ok"] is False
-    table.write_bytes(content)
-    assert installation.run("snapshots", "verify").status == 0
-    assert run("status", folder=installation.folder).status == 0
-
-
 def test_a_migration_that_was_begun(installation: Installation, sandbox: SandboxProcess) -> None:
     """A plan waits; one that was begun needs attention until its verification found the target equal, or a later one was begun."""
     config = installation.add_v3("bare", "bare")
-    signed_out = run("status", "--json", folder=installation.folder)
-    assert (signed_out.status, codes(libraries(signed_out)["bare"])) == (4, ["backup", "sign_in"])
+    signed_out = installation.answer("status", status=4)
+    assert [codes(one) for one in signed_out["libraries"] if one["tenant"] == "bare"] == [["backup", "sign_in"]]
     sign_in(config, "bare", sandbox, "bare", SCOPES)
     installation.backup("--json")
-    plan = installation.run("migrate", "plan", "small", "bare", "--newest", "--json").document["plan"]
 
-    def state() -> tuple[list[tuple[str, bool, str]], list[str]]:
-        document = run("status", "--json", folder=installation.folder).document
+    def planned() -> str:
+        return str(installation.answer("migrate", "plan", "small", "bare", "--newest")["plan"])
+
+    def state() -> tuple[list[tuple[str, bool, str]], bool]:
+        document = installation.run("status", "--json").document
         [bare] = (one for one in document["libraries"] if one["tenant"] == "bare")
-        return [(one["plan"], one["begun"], one["waits_for"]) for one in document["plans"]], [
-            problem["code"] for problem in bare["problems"] if problem["code"] == "migration"
-        ]
+        plans = [(one["plan"], one["begun"], one["waits_for"]) for one in document["plans"]]
+        return plans, "migration" in codes(bare)
 
-    assert state() == ([(plan, False, "its application")], [])
-    assert installation.run("migrate", "apply", plan, "--limit", "10").status == 0
-    first, plan = plan, installation.run("migrate", "plan", "small", "bare", "--newest", "--json").document["plan"]
-    assert [name for name, _begun, _waits_for in state()[0]] == [first, plan]
-    assert installation.run("migrate", "apply", plan, "--limit", "10").status == 0
-    [(name, begun, waits_for)], found = state()
-    assert (name, begun, found) == (plan, True, ["migration"])
-    assert waits_for.startswith("the rest of its ")
-    assert installation.run("migrate", "apply", plan).status == 0
-    assert state() == ([(plan, True, "its verification")], ["migration"])
-    assert installation.run("migrate", "verify", plan).status == 0
-    assert state() == ([], [])
-    for taken_back, left in ((plan, [first]), (first, [])):
-        assert installation.run("migrate", "undo", taken_back, "--really").status == 0
+    first = planned()
+    assert state() == ([(first, False, "its application")], False)
+    installation.answer("migrate", "apply", first, "--limit", "10")
+    second = planned()
+    assert [name for name, _begun, _waits_for in state()[0]] == [first, second]
+    installation.answer("migrate", "apply", second, "--limit", "10")
+    [(name, begun, waits_for)], needs_attention = state()
+    assert (name, begun, waits_for[:16], needs_attention) == (second, True, "the rest of its ", True)
+    installation.answer("migrate", "apply", second)
+    assert state() == ([(second, True, "its verification")], True)
+    installation.answer("migrate", "verify", second)
+    assert state() == ([], False)
+    for taken_back, left in ((second, [first]), (first, [])):
+        installation.answer("migrate", "undo", taken_back, "--really")
         assert [name for name, _begun, _waits_for in state()[0]] == left
 
 
@@ -211,17 +170,17 @@ class TestFailedRuns:
         variables = {**library.sign_in, "DAGSTER_HOME": os.environ["DAGSTER_HOME"]}
         failure, success = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
         self.ended(history, failure, **{"bookferry/tenant": "library", "bookferry/data": "/srv/elsewhere"})
-        assert library.run("status", "--json", variables=variables).document["failed_runs"] == []
+        assert library.answer("status", variables=variables)["failed_runs"] == []
         lost = self.ended(history, failure, SELECTED_ASSETS, **{"bookferry/tenant": "library"})
-        shown = library.run("status", variables=variables)
-        assert (shown.status, shown.lines[-1]) == (3, "NEEDS ATTENTION: library.")
-        assert "! Materialize of library failed at" in shown.out
-        assert lost.partition("-")[0] in shown.out
-        [run] = library.run("status", "--json", variables=variables).document["failed_runs"]
+        shown = library.printed("status", status=3, variables=variables)
+        assert shown[-1] == "NEEDS ATTENTION: library."
+        [line] = [line for line in shown if "! Materialize of library failed at" in line]
+        assert lost.partition("-")[0] in line
+        [run] = library.answer("status", status=3, variables=variables)["failed_runs"]
         assert (run["run"], run["tenant"], run["job"]) == (lost, "library", "Materialize")
         self.ended(history, success, **{"bookferry/tenant": "library"})
-        again = library.run("status", "--json", variables=variables)
-        assert (again.status, again.document["ok"], again.document["failed_runs"]) == (0, True, [])
+        again = library.answer("status", variables=variables)
+        assert (again["ok"], again["failed_runs"]) == (True, [])
         settings, later = load_settings(library.folder / "bookferry.toml"), datetime.now(UTC) + timedelta(minutes=5)
         assert failed_runs(settings, later, {}) == [], "what counts is the night whose backups are the newest"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tests.cli.conftest import BackedUp
@@ -23,20 +21,6 @@ def test_a_list_of_snapshots_is_whole(library: BackedUp, columns: int) -> None:
     words = {word for line in lines for word in line.split()}
     assert words >= {f"library/{one['snapshot']}", "5,445", f"{one['requests']:,}", "complete", "never"}
     assert ("row 1" in lines) == (columns < 120)
-
-
-@pytest.mark.parametrize("columns", [80])
-@pytest.mark.parametrize(
-    "command",
-    [("snapshots", "show", "library"), ("tables", "publications")],
-    ids=" ".join,
-)
-def test_no_table_is_wider_than_the_terminal(library: BackedUp, command: tuple[str, ...], columns: int) -> None:
-    """Every word of the table in a wide pipe is on the narrow terminal, too, in one piece."""
-    lines = printed(*command, folder=library.folder, columns=columns)
-    assert [line for line in lines if re.search("[│┃╇]", line) and len(line) > columns] == []
-    whole = set(re.sub("[│┃╇━]", " ", library.run(*command).out).split())
-    assert whole - set(" ".join(lines).split()) == set()
 
 
 @pytest.mark.long
