@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import yaml
 
 from tests.migration.library_pair import LibraryPair
 from tests.service.scripted import Answer, Received, ScriptedServer, forwarded
@@ -21,11 +20,11 @@ def test_uploads_are_signed_where_the_mapping_file_or_else_the_description_says(
     def answer(request: Received) -> Answer:
         path = request.target.partition("?")[0]
         if path.endswith("/v3/swagger.yaml"):
-            document = yaml.safe_load(forwarded(request, pair.sandbox.url).body)
-            paths = {
-                f"/{PATHS.get(name.strip('/'), name.strip('/'))}": item for name, item in document["paths"].items()
-            }
-            return Answer(yaml.safe_dump({**document, "paths": paths}).encode())
+            description = forwarded(request, pair.sandbox.url).body
+            for documented, other in PATHS.items():
+                assert f"/{documented}:".encode() in description
+                description = description.replace(f"/{documented}:".encode(), f"/{other}:".encode())
+            return Answer(description)
         if any(path.endswith(f"/{documented}") for documented in PATHS):
             return Answer({"error": {"code": "NoRoute", "message": "no such address"}}, 404)
         for documented, other in PATHS.items():
