@@ -64,11 +64,11 @@ class SavedPage:
 
 
 def joined(
-    url: httpx.URL, parts: Mapping[int, SavedPage], gaps: Sequence[Gap], *, size: int, total: int | None
+    url: httpx.URL, parts: Mapping[int, SavedPage], gaps: Sequence[Gap], *, size: int, total: int | None, moved: bool
 ) -> SavedPage:
     """The page at `url` from its parts, by the place at which each begins. Its paging headers are what the page would have had.
 
-    Without parts and X-Total, a page follows.
+    Without parts and X-Total, a page follows. `moved`: the list changed while they were read.
     """
     pages = [parts[place] for place in sorted(parts)]
     records = [record for page in pages for record in page.records]
@@ -84,7 +84,6 @@ def joined(
     )
     body = b'{"records":[' + b",".join(map(bytes, records)) + b"]}"
     seconds = max((page.seconds for page in pages), default=0.0)
-    moved = len({page.paging.total for page in pages}) > 1
     return SavedPage(paging, records, record_ids(records), body, seconds, tuple(gaps), moved)
 
 

@@ -41,6 +41,8 @@ class PageRequests:
         self._newest: SavedPage | None = None
         self._total: int | None = None
         """The newest page that was read as a whole, and the newest X-Total."""
+        self._totals = set[int]()
+        """Every X-Total since a page could not be read."""
         self._largest = 0
         self._gaps = 0
 
@@ -90,6 +92,7 @@ class PageRequests:
         return page
 
     def _unreadable(self, url: httpx.URL) -> _UnreadablePage:
+        self._totals = set() if self._total is None else {self._total}
         known_urls = [] if self._newest is None or not self._newest.records else [self._newest.paging.url]
         return _UnreadablePage(self.read, url, self.page_size, known_urls)
 
@@ -130,7 +133,8 @@ class PageRequests:
         gaps = [
             replace(gap, before=page.id_at(gap.place - 1, ids), after=page.id_at(gap.last + 1, ids)) for gap in gaps
         ]
-        return joined(page.url, parts, gaps, size=self.page_size, total=self._total)
+        moved = len(self._totals) > 1
+        return joined(page.url, parts, gaps, size=self.page_size, total=self._total, moved=moved)
 
     def _learn_size(self, page: _UnreadablePage) -> None:
         """Take the number of records of a full page from another page, where none was read yet."""
@@ -231,6 +235,7 @@ class PageRequests:
     def _note_total(self, page: SavedPage) -> None:
         if page.paging.total is not None:
             self._total = page.paging.total
+            self._totals.add(page.paging.total)
 
     def _lacks_records(self, page: SavedPage) -> bool:
         """Whether a page has none although X-Total or its own Link says that it should have some."""

@@ -126,6 +126,14 @@ def test_at_rest_every_other_record_is_read_and_each_gap_is_named(
     GappyLibrary(100, 50, "newest first", [*[[]] * 9, [("delete", 28)]], link=False, bad=[40], answer="422"),
 )
 @example(GappyLibrary(52, 50, "any", [[("add", 51)], [("delete", 0)]], link=False))
+@example(
+    GappyLibrary(
+        *(2, 50, "newest first", [[], [("add", 0)], [("add", 0)], [], [("delete", 2)], [("delete", 0)]]),
+        link=False,
+        bad=[0],
+        answer="403",
+    )
+)
 def test_what_counts_as_complete_has_every_record_that_lived_throughout(
     one_budget: Budget, library: GappyLibrary
 ) -> None:
