@@ -14,7 +14,7 @@ import typer
 
 from cli.boundary import command
 from cli.boundary import run as run_app
-from pipelines.errors import BookferryError, ConfigurationError, SafetyLimitError
+from pipelines.errors import ConfigurationError, SafetyLimitError
 from tests.cli.command import Installation, Outcome, run
 from tests.cli.test_control_characters import HOSTILE, hidden
 from tests.sandbox.process import SandboxProcess
@@ -142,6 +142,11 @@ def noted(error: Exception, note: str) -> Exception:
     return error
 
 
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "status", "words"),
     [
@@ -153,10 +158,19 @@ def noted(error: Exception, note: str) -> Exception:
         (ConfigurationError(HOSTILE), 2, "\\x1b[2J"),
         (ValueError(HOSTILE), 1, "\\x1b[2J"),
         (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1, "error: BrokenPipeError"),
+        (caused(ValueError(), OSError(errno.ENOSPC, "No space left", "/data/a")), 1, "/data/a: the disk is full"),
         (KeyError("x"), 1, f"error: KeyError: 'x'. {OURS}"),
         (AssertionError(), 1, f"error: AssertionError. {OURS}"),
     ],
-    ids=["note", "refusal", "hostile text", "pipe of a socket", "mistake", "mistake without words"],
+    ids=[
+        "note",
+        "refusal",
+        "hostile text",
+        "pipe of a socket",
+        "full disk behind another error",
+        "mistake",
+        "mistake without words",
+    ],
 )
 def test_an_error_is_one_message(error: Exception, status: int, words: str, capfd: pytest.CaptureFixture[str]) -> None:
     """Of ours with its lines before it; only our own output may end in silence, and no terminal obeys what a text of a library says."""
@@ -169,5 +183,5 @@ def test_an_error_is_one_message(error: Exception, status: int, words: str, capf
     assert run_app(app, []) == status
     printed = capfd.readouterr().err
     assert (words in printed, printed.count("error: ")) == (True, 1)
-    assert ("Traceback" in printed) != isinstance(error, BookferryError)
+    assert ("Traceback" in printed) == ("mistake in Bookferry" in printed)
     assert not hidden(printed)
