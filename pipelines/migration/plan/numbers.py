@@ -86,8 +86,8 @@ def fields_with_ids(
 ) -> dict[str, list[str]]:
     """Field → the resources whose ids are half of its numbers or more, or whose record any of its texts is the address of, at any depth.
 
-    `listings`: every resource of the same library; `text_ids`: those of their ids that are no numbers. What is named after a quantity or a
-    choice says nothing.
+    `listings`: every resource of the same library; `text_ids`: those of their ids that are no numbers. What is named after a quantity says
+    nothing.
     """
     values: dict[Path, set[RecordId] | None] = {}
     addressed = dict[str, list[str]]()

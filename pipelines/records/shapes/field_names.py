@@ -158,7 +158,7 @@ _RECORDS = frozenset(
 
 
 def is_quantity(name: str) -> bool:
-    """Whether a whole number in a field of this name counts, measures, orders, dates or classifies, and is no number of a record."""
+    """Whether a whole number in a field of this name counts, measures, orders or dates, and is no number of a record."""
     words = words_of(name)
     if words[-1:] in _COUNTS:  # `edition_no` is a quantity, as `no` alone; `titel_nr` may be the number of a record
         words.pop()
@@ -181,13 +181,12 @@ _NUMBERS = frozenset({"identifier", "key", "no", "nr", "num", "number", "pk", "r
 
 
 _QUANTITIES = frozenset({
-    "age", "amount", "cent", "class", "code", "column", "copy", "count", "counter", "day", "depth", "duration", "edition", "extent",
-    "flag", "floor", "grade", "height", "hour", "index", "issue", "kind", "length", "level", "limit", "line", "maximum", "minimum",
-    "minute", "mode", "month", "order", "page", "part", "percent", "phase", "position", "price", "priority",
-    "quantity", "rank", "rating", "row", "score", "second", "seq", "sequence", "size", "sort", "stage", "star", "state", "status", "step",
-    "sum", "total", "type", "version", "volume", "week", "weight", "width", "year",
+    "age", "amount", "cent", "copy", "count", "counter", "day", "depth", "duration", "edition", "extent", "flag", "height", "hour",
+    "index", "issue", "length", "limit", "line", "maximum", "minimum", "minute", "month", "order", "page", "part", "percent", "position",
+    "price", "priority", "quantity", "rating", "score", "second", "seq", "sequence", "size", "sort", "star", "sum", "total", "version",
+    "volume", "week", "weight", "width", "year",
 })  # fmt: skip
-"""Last words, in singular, of names of plain numbers."""
+"""Last words, in singular, of names of plain numbers. None that classifies, or says where something is: a `level` may be a location."""
 
 _COUNTS = (["no"], ["nr"], ["number"])
 """Last words of names whose word before says what is counted."""

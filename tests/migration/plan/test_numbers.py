@@ -46,8 +46,9 @@ def listings(tmp_path: Path) -> Listings:
         ("borrower", [{"number": 41}], "publications"),
         ("copy_number", [1, 2], "publications"),
         ("place", [{"shelf": [{"work": 41}]}], "publications"),
-        ("place", [{"floor": 41, "year": [42]}], None),
-        ("place", [{"floor": 41, "work": 41}], "publications"),
+        ("place", [{"page": 41, "year": [42]}], None),
+        ("place", [{"page": 41, "work": 41}], "publications"),
+        ("floor", [41], "publications"),
         ("order", [[41, 42]], "publications"),
         ("order", [41], None),
         ("weights", [{"41": 2.5}], "publications"),
@@ -72,7 +73,7 @@ def listings(tmp_path: Path) -> Listings:
 def test_a_field_may_lead_to_the_only_resource_that_has_all_of_its_numbers(
     listings: Listings, name: str, values: list[Any], leads_to: str | None
 ) -> None:
-    """Also numbers that several resources have, as those from 1 on are; quantities and choices say nothing. Addresses do."""
+    """Also numbers that several resources have, as those from 1 on are; quantities say nothing. Addresses do."""
     library = listings(publications=range(1, 101), collections=range(1, 21), users=[7000])
     found = fields_with_ids([{"id": 1, name: value} for value in values], [name], library)
     assert {name: resources[0] for name, resources in found.items()} == ({name: leads_to} if leads_to else {})
