@@ -50,9 +50,9 @@ ADDED: dict[str, Any] = {
     "shelf": {
         "schema": {
             "type": ["object", "null"],
-            "properties": {"side": {"type": "string"}, "row": {"type": "integer"}},
+            "properties": {"side": {"type": "string"}, "order": {"type": "integer"}},
         },
-        "seed": [{"side": "left", "row": 1}, None, {"side": "right", "row": 2}],
+        "seed": [{"side": "left", "order": 1}, None, {"side": "right", "order": 2}],
     },
     "content": {"schema": TEXT_OR_NULL, "seed": ["text", "hypertext"]},
 }
@@ -109,7 +109,14 @@ def test_the_fields_that_the_target_has_are_moved(pair: LibraryPair, description
     reshape(pair, pair.target, without_seeds(ADDED), description)
     [first] = pair.publications()
     if description == "missing":
-        shown = {"subtitle": "s", "pages": 1, "in_print": True, "keywords": ["k"], "shelf": {"row": 9}, "content": "c"}
+        shown = {
+            "subtitle": "s",
+            "pages": 1,
+            "in_print": True,
+            "keywords": ["k"],
+            "shelf": {"order": 9},
+            "content": "c",
+        }
         pair.call("PATCH", f"publications/{first['id']}", shown)
     plan = pair.plan(back_up(pair), overwrite=description == "missing")
     assert sorted(learned(plan).fields) == sorted(ADDED)

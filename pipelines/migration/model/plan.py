@@ -103,6 +103,8 @@ class PlannedReference(msgspec.Struct, omit_defaults=True):
 
     def value(self, field: FieldMapping, ids: Sequence[RecordId]) -> Any:
         """The value with these ids. Of a list only the first entries, where they are of the first records only."""
+        if not self.records:
+            return self.planned  # it only waits for another member of its object
         known, values = iter(ids), list[Any]()
         with suppress(StopIteration):
             for entry in several(self.planned):

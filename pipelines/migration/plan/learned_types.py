@@ -93,8 +93,8 @@ class TypeLearner:
         self._links = self._links_of(read)
         self._leads_to |= {f"{key}/id": self._leads_to[key] for key in self._links.keys() & self._leads_to.keys()}
         self.type = self._learn()
-        while plain := plain_fields(self.type, assumed):
-            may_refer = fields_with_ids(self.records(), plain, library(), self._text_ids)
+        while names := [*plain_fields(self.type, assumed), *self._unasked()]:
+            may_refer = fields_with_ids(self.records(), names, library(), self._text_ids)
             objects = {key for key in may_refer if objects_in(self.source.fields[key]) is not None}
             self._may_refer |= may_refer
             self._with_ids |= objects
@@ -154,6 +154,12 @@ class TypeLearner:
         }
         self._lost = [f"{key}/{member}" for key in links.keys() & as_numbers for member in links[key]]
         return {key: members for key, members in links.items() if key not in as_numbers}
+
+    def _unasked(self) -> list[str]:
+        """The fields that are left out because they, or objects in which they are, may have numbers of records, which is not asked yet."""
+        left_out = {*self.unknown_references} & self.type.left_out.keys()
+        asked = self._with_ids | self._may_refer.keys()
+        return [key for key in self.source.fields if key not in asked and left_out & {key, *objects_of([key])}]
 
     def is_known_by_names(self, key: str) -> bool:
         """Whether a field refers to the resource whose records have the names beside its numbers."""

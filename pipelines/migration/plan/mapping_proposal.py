@@ -72,11 +72,13 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     """
     learned, shape = learner.type, learner.source
     assumed = RESOURCE_TYPES.get(learned.resource)
+    documented = learner.assumed.fields if learner.assumed.documented else {}
+    required = [name for name in learned.required if name in learned.fields or name not in documented]
     if not shape.records or (
         (assumed is None or assumed.documented)
         and not learner.unknown_references
         and {*learned.fields} <= {*(assumed.fields if assumed else ())}
-        and {*learned.required} <= {*learned.fields}
+        and {*required} <= {*learned.fields}
         and not learned.presign
     ):
         return None
@@ -85,7 +87,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     for name, field in learned.fields.items():
         fields[name] = _with_values_asked(field, name, other_values)
         comments[name] = _known_from(learner, name)
-    for name in learned.required:
+    for name in required:
         if name not in fields:
             why = learned.left_out.get(next((key for key in keys_of(name) if key in learned.left_out), ""))
             fields[name] = FieldMapping(keys=() if why else None, fill=OPEN)

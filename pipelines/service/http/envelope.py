@@ -159,12 +159,16 @@ def created_record(answer: object, fields: Collection[str]) -> dict[str, Any] | 
 
 
 def record_named_at(answer: object, path: str) -> dict[str, Any] | None:
-    """Returns the record in the answer to a create whose id has this path, such as `data/number`; None where there is none."""
+    """Returns the record in the answer to a create whose id has this path, such as `data/number`; None where there is none.
+
+    Only what is beside an `id` is a part of the record.
+    """
     number = record_id(value_at(answer, path)) if isinstance(answer, dict) else None
     if not isinstance(answer, dict) or number is None:
         return None
-    *holders, _name = path.split("/")
-    return {**_plain(value_at(answer, "/".join(holders)) if holders else answer), "id": number}
+    holder, _, name = path.rpartition("/")
+    record = value_at(answer, holder) if holder else answer
+    return {**_plain(record), "id": number} if name == "id" else {"id": number}
 
 
 def record_with_id(answer: dict[str, Any], number: RecordId | None) -> dict[str, Any]:

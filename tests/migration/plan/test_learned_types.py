@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from pipelines.migration.model.field_mapping import FieldMapping
+from pipelines.migration.model.plan import PlannedReference
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, ResourceType
 from pipelines.migration.plan.build import without_questions
@@ -256,3 +258,9 @@ def test_a_link_among_addresses_is_named() -> None:
     form = learned("hard_copies", record).form(record)
     assert form.unsent == {"_links.location": {"href": "/locations/7"}}
     assert form.why == {"_links.location": LeftOut.LINK}
+
+
+def test_a_reference_that_waits_for_another_member_of_its_object_is_set_with_it() -> None:
+    """It leads to a record that is there, so that nothing has to be put into its value."""
+    field = FieldMapping(leads_to="locations")
+    assert PlannedReference([], 7, later=True).value(field, []) == 7

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pipelines.errors import ConfigurationError
+from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest, ResourceType
 from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapped_references import mapped
 from pipelines.migration.plan.mapping import MappingFile, fields_defined_by
 from pipelines.migration.plan.mapping_proposal import propose, proposed_text
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import nested, objects_of
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
@@ -36,7 +38,7 @@ def learner_of(
     library = {resource: source, "locations": listing(folder, "locations", [{"id": 1}, {"id": 2}])}
     library |= {name: listing(folder, name, [{"id": 5, "name": "A"}, {"id": 6, "name": "B"}]) for name in read}
     return TypeLearner(
-        RESOURCE_TYPES[resource],
+        RESOURCE_TYPES.get(resource, publication_type(STANDARD_KINDS)),
         source,
         listing(folder, "target", []),
         schema,
@@ -278,6 +280,27 @@ def test_a_demanded_field_that_is_left_out_is_filled_and_never_sent(tmp_path: Pa
     form = file_of(text.replace('fill = "?"', "fill = []")).follow(learner.type).form(record)
     assert (form.values, form.empty) == ({"title": "A"}, {"kept": [], "filled": []})
     assert form.why == {"kept": LeftOut.UNKNOWN_REFERENCE, "filled": LeftOut.READ_ONLY}
+
+
+def test_what_is_documented_is_no_question_although_it_is_demanded(tmp_path: Path) -> None:
+    fields = {"title": FieldSchema(["string"]), "subtitle": FieldSchema(["string"])}
+    schema = ResourceSchema(create=PayloadSchema(fields, ["title"]))
+    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "subtitle": "B"}], schema, "publications")
+    file = file_of(text_of([learner]))
+    assert (file.resources["publications"].same, file.questions()) == (("subtitle",), [])
+
+
+def test_numbers_in_entries_are_asked_whatever_the_list_is_called(tmp_path: Path) -> None:
+    entries = [{"a": 5, "b": 1, "position": 1}, {"a": 6, "b": 2, "position": 2}]
+    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "items": entries}], ResourceSchema(), read=["users"])
+    text = text_of([learner])
+    assert (
+        'items = { many = true, entries = { a = { leads_to = "?" }, b = { leads_to = "?" }, position = {} } }' in text
+    )
+    answered = file_of(text.replace('a = { leads_to = "?"', 'a = { leads_to = "users"').replace('"?"', '"locations"'))
+    learned = answered.follow(learner.type)
+    led = mapped(learned, learned.form({"items": entries[:1]}), lambda _resource, number: (True, number + 100))
+    assert body_of(learned, led.values) == {"items": [{"a": 105, "b": 101, "position": 1}]}
 
 
 def test_a_demanded_field_that_some_records_lack_is_a_question(tmp_path: Path) -> None:
