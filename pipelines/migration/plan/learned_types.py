@@ -251,8 +251,13 @@ def learn_from_shapes(
     payload = schema.create if assumed.created else schema.change
     writable = {name: field for name, field in (payload.fields if payload else {}).items() if not field.read_only}
     shown = fields_to_send(source, writable)
+    spellings = _other_spellings(shown, writable if payload and payload.fields else target.fields)
+    in_target = {key: name for name, key in spellings.items()}
+    may_be_sent = [in_target.get(key, key) for key in shown]
     # Without the word of a description that it is taken, a task that is completed would be open again
-    may_be_sent = [name for name in shown if name != COMPLETED and (assumed.sends_unproved or name in target.fields)]
+    may_be_sent = [
+        name for name in may_be_sent if name != COMPLETED and (assumed.sends_unproved or name in target.fields)
+    ]
     if payload is None or not payload.fields:
         payload, names = None, dict[str, FieldSchema | None].fromkeys(may_be_sent)
         proved = {*target.fields, *assumed.fields}
@@ -260,11 +265,11 @@ def learn_from_shapes(
         names = _described_names(
             payload, schema, shown, {*target.fields, *contradicted_in_source}.intersection(may_be_sent)
         )
-        names = {name: field for name, field in names.items() if name not in assumed.ruled}
+        names = {name: field for name, field in names.items() if name not in assumed.ruled and name not in in_target}
         proved = {*target.fields, *contradicted, *(names.keys() - contradicted_in_source)}
     method = schema.change.method if payload and schema.change else ""
     by_kind = by_kind or {}
-    learned = _from_names(assumed, names, shown, payload, leads_to or {}, by_kind, may_refer, method)
+    learned = _from_names(assumed, names, shown, spellings, payload, leads_to or {}, by_kind, may_refer, method)
     learned = _without_unread(learned, assumed, read)
     decided = {key for name, field in learned.fields.items() for key in field.keys_sent(name)} | learned.left_out.keys()
     left_out = {
@@ -326,6 +331,13 @@ def _described_names(
     return names | dict.fromkeys(extra, FieldSchema())
 
 
+def _other_spellings(source: Collection[str], target: Iterable[str]) -> dict[str, str]:
+    """Field of the target → that of the source which has the same name in another spelling: `call_number` and `callNumber`."""
+    names = {"_".join(words_of(name)): name for name in target if "/" not in name}
+    alike = {key: names.get("_".join(words_of(key)), key) for key in source if "/" not in key}
+    return {name: key for key, name in alike.items() if name not in source}
+
+
 def _without_unread(learned: ResourceType, assumed: ResourceType, read: Collection[str]) -> ResourceType:
     """The type without references to resources that are not read, where a record goes without them: their numbers are of the source."""
     if assumed.needs_references:
@@ -343,20 +355,21 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     assumed: ResourceType,
     names: Mapping[str, FieldSchema | None],
     shown: Mapping[str, FieldShape],
+    spellings: Mapping[str, str],
     payload: PayloadSchema | None,
     leads_to: Mapping[str, str],
     by_kind: Mapping[str, FieldMapping | None],
     may_refer: Collection[str],
     method: str,
 ) -> ResourceType:
-    """The type with the fields of these names that the source has. `shown`: the fields of its records."""
+    """The type with the fields of these names that the source has. `shown`: the fields of its records; `spellings`: their other names."""
     fields, left_out = dict[str, FieldMapping](), dict[str, str]()
     in_order = [
         *(name for name in assumed.fields if name in names),
         *(name for name in names if name not in assumed.fields),
     ]
     for name in in_order:
-        key = next((key for key in keys_of(name) if key in shown), None)
+        key = next((key for key in (*keys_of(name), spellings.get(name)) if key in shown), None)
         if key is None or (key != name and key in names):  # the payload has that field, too
             continue
         if key in by_kind:
@@ -371,6 +384,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
             left_out[key] = LeftOut.UNKNOWN_REFERENCE
             continue
         keys = (name, *(other for other in keys_of(name) if other not in assumed.ruled))
+        keys = (name, key) if name in spellings else keys
         is_alone = key == name and shown.keys().isdisjoint({*keys} - {name})
         fields[name] = mapping if is_alone else msgspec.structs.replace(mapping, keys=(*dict.fromkeys(keys),))
     for kind in [field.kind for field in fields.values() if field.kind]:

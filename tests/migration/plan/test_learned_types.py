@@ -264,3 +264,18 @@ def test_a_reference_that_waits_for_another_member_of_its_object_is_set_with_it(
     """It leads to a record that is there, so that nothing has to be put into its value."""
     field = FieldMapping(leads_to="locations")
     assert PlannedReference([], 7, later=True).value(field, []) == 7
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_field_is_sent_as_the_target_spells_it(*, is_open: bool) -> None:
+    """Both spellings are read, since a record that was moved has that of the target."""
+    fields = {name: FieldSchema() for name in ("barcode", "call_number", "location_id", "acquired-on")}
+    schema = ResourceSchema(record=fields, create=PayloadSchema(fields, is_open=is_open))
+    record = {"id": 1, "barcode": "B", "callNumber": "QA", "locationId": 7, "acquiredOn": "2020", "myShelf": "left"}
+    found = learned("hard_copies", record, schema)
+    sent = {"barcode": "B", "call_number": "QA", "location_id": 9, "acquired-on": "2020"}
+    assert body(found, record) == sent | ({"myShelf": "left"} if is_open else {})
+    assert found.of_target.values(sent) == sent | ({"location_id": 9})
+    assert learned("hard_copies", record).fields["callNumber"] == FieldMapping(), (
+        "nothing shows how the target spells it"
+    )
