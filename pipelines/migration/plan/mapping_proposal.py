@@ -214,7 +214,7 @@ def _where_known(learner: TypeLearner, path: str, field: FieldMapping) -> str:
         return _known_by_kind(learner.by_kind[key].owners, field)
     if field.leads_to == OPEN:
         owners = learner.candidates.get(key)
-        asked = f"All of these are ids of: {', '.join(owners)}." if owners else "Which records are these?"
+        asked = f"Half of these or more are ids of: {', '.join(owners)}." if owners else "Which records are these?"
         return f'{asked} Answer with a resource, or "{NOTHING}" for plain values; or move it to left_out'
     if resource_by_name(learner.assumed, (path, key)):
         return "by its name"
