@@ -28,7 +28,9 @@ from pipelines.migration.plan.mapping import (
     code_of,
     fields_defined_by,
 )
+from pipelines.records.additional_fields import is_managed
 from pipelines.records.files import ASSET, COVER
+from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
 from pipelines.records.shapes.field_names import keys_of
 from pipelines.records.values import text_of
@@ -41,6 +43,9 @@ _NO_RECORD_HAS_IT = (
     "no record of the source has it: say what fills every new record, or write "
     '`from = ["..."]` with the name that it has in the source'
 )
+
+_FILLED_ANYWHERE = frozenset({"id", "created_at", "updated_at"})
+"""Fields that every service fills itself."""
 
 _GONE = "No record has any more:"
 
@@ -107,6 +112,8 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         after_create[COMPLETED] = "PATCH complete"
     sent = _keys(fields) | after_create.keys()
     left_out = {key: why for key, why in learned.left_out.items() if key not in sent}
+    filled = [name for name in shape.fields if is_managed(name) and name not in sent | _FILLED_ANYWHERE]
+    left_out = dict.fromkeys(filled, LeftOut.FILLED_BY_SERVICE) | left_out
     for name, why in left_out.items():
         comments[name] = REASONS[why].problem
     mapping = ResourceMapping(

@@ -290,6 +290,24 @@ def test_what_is_documented_is_no_question_although_it_is_demanded(tmp_path: Pat
     assert (file.resources["publications"].same, file.questions()) == (("subtitle",), [])
 
 
+def test_what_services_fill_themselves_is_named_in_the_file(tmp_path: Path) -> None:
+    """By its name alone: who knows better moves it to `same`, and it is sent."""
+    record = {
+        "id": 1,
+        "title": "A",
+        "copies_count": 3,
+        "created_at": "2020-01-02",
+        "url": "https://library.example.org/1",
+    }
+    learner = learner_of(tmp_path, [record], ResourceSchema())
+    text = text_of([learner])
+    assert {*file_of(text).resources["tasks"].left_out} == {"copies_count", "url"}
+    assert "filled by the service itself" in text
+    assert text_of([learner], text) == text
+    sent = file_of('[tasks]\nsame = ["title", "copies_count"]').follow(learner.type).form(record)
+    assert sent.values == {"title": "A", "copies_count": 3}
+
+
 def test_numbers_in_entries_are_asked_whatever_the_list_is_called(tmp_path: Path) -> None:
     entries = [{"a": 5, "b": 1, "position": 1}, {"a": 6, "b": 2, "position": 2}]
     learner = learner_of(tmp_path, [{"id": 1, "title": "A", "items": entries}], ResourceSchema(), read=["users"])
