@@ -24,10 +24,10 @@ from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 from tests.assets_defs.test_definitions import settings_for
 from tests.report.library import NOW, lines_of, snapshot_of
-from tests.store.conftest import objects, s3, shared_s3, stored
+from tests.store.conftest import bucket, objects, s3, shared_s3, stored
 from tests.store.snapshot_factory import STARTED_AT, files_below, make_snapshot, rewrite
 
-__all__ = ["objects", "s3", "shared_s3", "stored"]  # fixtures
+__all__ = ["bucket", "objects", "s3", "shared_s3", "stored"]  # fixtures
 
 RECORDS = [{"id": number, "title": "A title", "published_on": "1984-06-08", "isbn": "9684192914"} for number in (1, 2)]
 

@@ -19,10 +19,10 @@ from pipelines.store.maintenance.results import remove_orphans
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.report.library import NOW, snapshot_of
-from tests.store.conftest import objects, s3, shared_s3, stored
+from tests.store.conftest import bucket, objects, s3, shared_s3, stored
 from tests.store.snapshot_factory import STARTED_AT, rewrite
 
-__all__ = ["objects", "s3", "shared_s3", "stored"]  # fixtures
+__all__ = ["bucket", "objects", "s3", "shared_s3", "stored"]  # fixtures
 
 GOOD, BAD, OTHER_BAD = "978-0-306-40615-7", "978-0-306-40615-8", "978-0-306-40615-9"
 
