@@ -333,7 +333,9 @@ def _described_names(
 
 def _other_spellings(source: Collection[str], target: Iterable[str]) -> dict[str, str]:
     """Field of the target → that of the source which has the same name in another spelling: `call_number` and `callNumber`."""
-    names = {"_".join(words_of(name)): name for name in target if "/" not in name}
+    top = [name for name in target if "/" not in name]
+    names = {"_".join(words_of(key)): name for name in top for key in keys_of(name)}
+    names |= {"_".join(words_of(name)): name for name in top}
     alike = {key: names.get("_".join(words_of(key)), key) for key in source if "/" not in key}
     return {name: key for key, name in alike.items() if name not in source}
 

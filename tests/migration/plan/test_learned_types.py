@@ -279,3 +279,7 @@ def test_a_field_is_sent_as_the_target_spells_it(*, is_open: bool) -> None:
     assert learned("hard_copies", record).fields["callNumber"] == FieldMapping(), (
         "nothing shows how the target spells it"
     )
+    in_object = ResourceSchema(
+        create=PayloadSchema({"location": FieldSchema(members={"id": FieldSchema(["integer"])})})
+    )
+    assert body(learned("hard_copies", record, in_object), record) == {"location": {"id": 9}}
