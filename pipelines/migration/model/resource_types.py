@@ -416,8 +416,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
                 or not (path.startswith(in_lists) or value_at(record, path, ...) is not ...)
             )
             if is_member or (is_unread and not is_managed(path.rpartition("/")[2]) and not path.startswith(in_records)):
-                by_action = LeftOut.BY_ACTION if path in self.after_create else LeftOut.NOT_SHOWN
-                yield path, value, self.left_out.get(path, by_action)
+                by_default = LeftOut.BY_ACTION if path in self.after_create else LeftOut.NOT_SHOWN
+                yield path, value, self.left_out.get(path, by_default)
 
     def redirected(self, values: dict[str, Any], merged: Mapping[tuple[str, RecordId], RecordId]) -> dict[str, Any]:
         """The values with references to the records that remain. `merged`: resource and id of a merged record → the one that remains."""
