@@ -6,6 +6,7 @@ in. Each redirect is checked anew.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import re
 import shutil
@@ -16,7 +17,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -169,12 +169,12 @@ class Downloads:
     def _receive(self, response: httpx.Response, into: BinaryIO, size: int | None) -> Received:
         """Write and hash the body; stop as soon as it cannot be the file any more."""
         host, announced, etag = origin_text(response.request.url), _length(response), _etag(response)
-        codings = [word for word in re.split(r"[\s,]+", response.headers.get("content-encoding", "").lower()) if word]
-        codings = [coding for coding in codings if coding in _CODINGS | _OTHER_CODINGS]
+        said = re.split(r"[\s,]+", response.headers.get("content-encoding", "").lower())
+        codings = [coding for coding in said if coding in _CODINGS]
         chunks = self._in_time(response.iter_raw())
         if codings:
             # packed bytes may have no content at all, without an end (I13); of unknown ones the library's size says nothing
-            most = MAX_BYTES if size is None or not {*codings} <= _CODINGS else 2 * size + _STEP
+            most = MAX_BYTES if size is None or not _GZIP_NAMES.issuperset(codings) else 2 * size + _STEP
             sha256, received = _written(chunks, into, most, f"{host} sends more bytes than there should be")
             return _unpacked(Received(sha256, received, etag), into, codings, host, size)
         if announced is not None and size is not None and announced != size:
@@ -197,20 +197,15 @@ class Downloads:
                 until, brought = now + STALL_SECONDS, 0
 
 
-_CODINGS = frozenset({"gzip", "x-gzip", "deflate"})
-"""Content codings that are unpacked."""
+_GZIP_NAMES = frozenset({"gzip", "x-gzip"})
+_CODINGS = _GZIP_NAMES | {"deflate", "br", "zstd", "compress", "x-compress", "dcb", "dcz", "exi", "pack200-gzip"}
+"""IANA's content codings. Gzip alone is unpacked: it is what people pack files with before they upload them, and its check sum proves them.
+
+What is none of them changes no bytes of a file: storages repeat what an upload said of itself (aws-chunked), a charset or base64.
+"""
 
 _GZIP = b"\x1f\x8b"
 """The beginning of its files."""
-
-_EITHER, _BARE = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
-"""zlib's windows: for a header of gzip or deflate, and for deflate without its header, which some servers send."""
-
-_OTHER_CODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz", "exi", "pack200-gzip"})
-"""IANA's further ones, which nobody here unpacks.
-
-What is none of either changes no bytes of a file: storages repeat what an upload said of itself (aws-chunked), a charset or base64.
-"""
 
 MOST_PACKED = 20
 """How many times as large as its packed bytes a file may be, if the library says that it is smaller (I13)."""
@@ -245,32 +240,31 @@ def _unpacked(sent: Received, into: BinaryIO, codings: Sequence[str], host: str,
     """
     names = outside_text(", ".join(codings), 40)
     kept = replace(sent, remark=f"Kept as {host} sends it: packed ({names}).")
-    if not {*codings} <= _CODINGS:
+    if not _GZIP_NAMES.issuperset(codings) or len(codings) > 1:
         return kept
+    into.seek(0)
+    if into.read(2) != _GZIP:  # it only says that it is packed
+        _check_size(host, sent.size, size)
+        return sent
+    if sent.size == size:
+        return kept
+    into.seek(0)
     folder = Path(into.name).parent if isinstance(getattr(into, "name", None), str) else None
     with tempfile.TemporaryFile(dir=folder) as content:
+        chunks = iter(partial(gzip.GzipFile(fileobj=into).read, _STEP), b"")
         most = MAX_BYTES if size is None else max(2 * size, MOST_PACKED * sent.size)
-        sha256, what = "", "more than any file of this size"
+        unpacked, what = -1, "more than any file of this size"
         try:
-            sha256, unpacked = _written(_content_of(into, codings), content, most, what)
+            sha256, unpacked = _written(chunks, content, most, what)
             what = f"{unpacked:,} bytes"
         except _TransferError:
             if size is None:
                 raise
-        except (zlib.error, EOFError) as error:
-            into.seek(0)
-            if isinstance(error, zlib.error) and into.read(2) != _GZIP:
-                sha256 = sent.sha256
-            elif sent.size != size:
-                why = "its end is missing" if isinstance(error, EOFError) else "it cannot be unpacked"
-                problem = f"{host} sends the file packed ({names}), and {why}"
-                raise _TransferError(problem, temporary=isinstance(error, EOFError)) from None
-        if sha256 == sent.sha256:  # it only says that it is packed
-            _check_size(host, sent.size, size)
-            return sent
-        if sent.size == size:
-            return kept
-        if not sha256 or size not in (None, unpacked):
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            why = "its end is missing" if isinstance(error, EOFError) else "it cannot be unpacked"
+            problem = f"{host} sends the file packed ({names}), and {why}"
+            raise _TransferError(problem, temporary=isinstance(error, EOFError)) from None
+        if size not in (None, unpacked):
             remark = f"{host} sends it packed ({names}), and kept so: unpacked it has {what}, and the library says {size:,} bytes."
             return replace(kept, remark=remark)
         into.seek(0)
@@ -278,51 +272,6 @@ def _unpacked(sent: Received, into: BinaryIO, codings: Sequence[str], host: str,
         content.seek(0)
         shutil.copyfileobj(content, into, _STEP)
     return replace(sent, sha256=sha256, size=unpacked)
-
-
-def _content_of(packed: BinaryIO, codings: Sequence[str]) -> Iterator[bytes]:
-    """Yields what is in a packed file. Raises `zlib.error`, and `EOFError` where the end is missing."""
-    packed.seek(0)
-    chunks = iter(partial(packed.read, _STEP), b"")
-    for coding in reversed(codings):
-        chunks = _content(chunks, coding)
-    return chunks
-
-
-def _content(chunks: Iterator[bytes], coding: str) -> Iterator[bytes]:
-    """Yields the content of packed chunks, and chunks that are not packed as they are. Storages name gzip and deflate for each other."""
-    beginning = next(chunks, b"")
-    chunks = chain([beginning], chunks)
-    is_deflate = beginning[:1] == b"\x78" and int.from_bytes(beginning[:2]) % 31 == 0
-    if is_deflate or beginning[:2] == _GZIP:
-        return _members(chunks, _EITHER)
-    return _members(chunks, _BARE) if coding == "deflate" and beginning else chunks
-
-
-def _members(chunks: Iterator[bytes], window: int) -> Iterator[bytes]:
-    """Yields the content of all members. What follows a whole one and is none counts for nothing: a check sum has proved the content.
-
-    Raises `zlib.error`, and `EOFError` where the end is missing.
-    """
-    unpacker, whole, size = zlib.decompressobj(window), 0, 0
-    for chunk in chunks:
-        packed = chunk
-        while packed:
-            if unpacker.eof:
-                unpacker, whole, size = zlib.decompressobj(window), whole + 1, 0
-            try:
-                content = unpacker.decompress(packed, _STEP)
-            except zlib.error:
-                if whole and not size:
-                    return
-                raise
-            size += len(content)
-            yield content
-            packed = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
-    while not unpacker.eof and (content := unpacker.decompress(b"", _STEP)):
-        yield content
-    if not unpacker.eof and (size or not whole):
-        raise EOFError
 
 
 def _length(response: httpx.Response) -> int | None:

@@ -33,7 +33,7 @@ def fetch(clock: ManualClock, address: str, *, base_url: str = "http://127.0.0.1
         transfers.close()
 
 
-LENGTH, GZIP, ZLIB = len(CONTENT), gzip.compress(CONTENT), zlib.compress(CONTENT)
+LENGTH, GZIP = len(CONTENT), gzip.compress(CONTENT)
 SMALL, BOMB = gzip.compress(bytes(range(256)) * 10), gzip.compress(bytes(10**8))
 PACKED_OR_NOT: list[tuple[str, bytes, int | None, bytes, str]] = [
     *(
@@ -42,13 +42,10 @@ PACKED_OR_NOT: list[tuple[str, bytes, int | None, bytes, str]] = [
         for coding, body in (
             *((coding, CONTENT) for coding in ("gzip", "identity", "aws-chunked")),
             ("gzip", GZIP),
-            ("deflate", ZLIB),
-            ("gzip, gzip", gzip.compress(GZIP)),
             ("aws-chunked, GZIP", GZIP),
             ("gzip", gzip.compress(CONTENT[:50]) + gzip.compress(CONTENT[50:])),
             ("gzip", GZIP + bytes(600)),
-            ("deflate", ZLIB[2:-4]),
-            ("x-gzip", ZLIB),
+            ("x-gzip", GZIP),
         )
     ),
     *((coding, GZIP, len(GZIP), GZIP, f"packed ({coding}).") for coding in ("gzip", "deflate")),
@@ -56,12 +53,12 @@ PACKED_OR_NOT: list[tuple[str, bytes, int | None, bytes, str]] = [
         ("gzip", SMALL, size, SMALL, f"unpacked it has 2,560 bytes, and the library says {size:,}")
         for size in (2561, 2559, len(SMALL) - 1)
     ),
-    *((coding, b"x^2 + y^2 = 1", size, b"x^2 + y^2 = 1", "") for coding in ("gzip", "deflate") for size in (None, 13)),
-    *(("br", CONTENT, size, CONTENT, "packed (br)") for size in (None, LENGTH, LENGTH + 1)),
     *(
-        (coding, BOMB, len(BOMB) - 1, BOMB, "more than any file of this size, and the library says")
-        for coding in ("gzip", "gzip, gzip")
+        (coding, body, size, body, f"packed ({coding})")
+        for coding, body in (("br", CONTENT), ("deflate", zlib.compress(CONTENT)), ("gzip, gzip", gzip.compress(GZIP)))
+        for size in (None, LENGTH, LENGTH + 1)
     ),
+    ("gzip", BOMB, len(BOMB) - 1, BOMB, "more than any file of this size, and the library says"),
 ]
 """What a storage says of a body, the body, the size that the library says, the file, and what is said of it.
 
@@ -154,7 +151,6 @@ class TestRefuses:
         [
             CONTENT,
             GZIP[:-9],
-            ZLIB[:-9],
             GZIP[:-8] + bytes(8),
             GZIP + GZIP[:-9],
             gzip.compress(b"") * 10**5,
