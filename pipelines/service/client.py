@@ -22,7 +22,7 @@ from pipelines.service.http.bodies import MOST_BYTES
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.envelope import record_with_id
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
-from pipelines.service.http.redirects import at_other_slash, at_path
+from pipelines.service.http.redirects import at_other_slash
 from pipelines.service.http.responses import (
     as_object,
     check_response,
@@ -33,7 +33,7 @@ from pipelines.service.http.responses import (
     write_result,
 )
 from pipelines.service.http.retries import TRIES, RetryTransport
-from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport, path_of
+from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport
 from pipelines.service.list_ends import ends_of_list
 from pipelines.service.redaction import keep_secret
 from pipelines.service.sign_in.bearer import BearerAuth, TokenTransport, open_refresher
@@ -103,7 +103,6 @@ class LibraryClient:
         self.clock = clock
         self._on_wait = on_wait
         self._announcements = Announcements()
-        self._slashed = ("", "")
         self._budget = budget
         self._auth = auth
         self._timeout = httpx.Timeout(read_seconds, connect=CONNECT_SECONDS).as_dict()
@@ -269,17 +268,13 @@ class LibraryClient:
     def _fetched(self, request: httpx.Request, auth: httpx.Auth, transport: httpx.BaseTransport) -> httpx.Response:
         """Send a GET; follow one redirect that only adds or drops the slash at the end of its path. No other is followed (I2).
 
-        The next page of the same list is requested with that slash at once: the way there would cost as much budget as the page.
+        The next page has the address of this response, with that slash.
         """
         headers, extensions = request.headers.copy(), request.extensions
-        path, with_slash = self._slashed
-        if path_of(request.url) == path:
-            request = httpx.Request("GET", at_path(request.url, with_slash), headers=headers, extensions=extensions)
         response = self._send(request, auth, transport)
         target = at_other_slash(response)
         if target is None:
             return response
-        self._slashed = path_of(request.url), path_of(target)
         return self._send(httpx.Request("GET", target, headers=headers, extensions=extensions), auth, transport)
 
     def _send(self, request: httpx.Request, auth: httpx.Auth, transport: httpx.BaseTransport) -> httpx.Response:
