@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
-import msgspec
-
 from pipelines.records.values import compact_json, decode_record, valid_text, whole_number
 
 _Json = dict[str, Any]
@@ -220,14 +218,7 @@ def content_key(
     else:
         place = None if address is None else address.partition("#")[0].partition("?")[0]
         identity, unsure = (kind, owner, size, filename, mime_type, place), "" if size is not None else UNSURE
-    try:
-        encoded = _ENCODE(identity)
-    except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError):
-        encoded = compact_json(identity).encode()
-    return unsure + hashlib.sha256(encoded).hexdigest()[:32]
-
-
-_ENCODE = msgspec.json.Encoder().encode
+    return unsure + hashlib.sha256(compact_json(identity).encode()).hexdigest()[:32]
 
 
 def _size(row: FileRow) -> int | None:
