@@ -6,7 +6,7 @@ a member of an object: `holding/location_id`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -93,6 +93,21 @@ class FieldMapping(
         """Whether its ids are sent as texts."""
         return self.sent_as.endswith("text")
 
+    def asking(self, values: Mapping[str, Iterable[str]], path: str) -> FieldMapping:
+        """The same with a question for each value at its path, and at those of its entries."""
+        entries = {name: entry.asking(values, f"{path}/{name}") for name, entry in self.entries.items()}
+        asked = dict.fromkeys(values.get(path, ()), OPEN)
+        return msgspec.structs.replace(self, values=self.values | asked, entries=entries)
+
+    def with_questions_of(self, proposed: FieldMapping) -> FieldMapping:
+        """The same with a question for each value and each kind that it does not know and `proposed` asks about, in its entries, too."""
+        values = {value: OPEN for value, answer in proposed.values.items() if answer == OPEN} | self.values
+        kinds = dict.fromkeys(proposed.kinds, OPEN) | self.kinds if self.kinds else {}
+        entries = {
+            name: entry.with_questions_of(proposed.entries.get(name, PLAIN)) for name, entry in self.entries.items()
+        }
+        return msgspec.structs.replace(self, values=values, kinds=kinds, entries=entries)
+
     def of_target(self, name: str) -> FieldMapping:
         """The same of the target, where it has its own name and may have any value. `name`: its own."""
         keys = self.keys if self.keys is None or name in self.keys else (name,)
@@ -135,6 +150,8 @@ class FieldMapping(
                 return [*dict.fromkeys(self._reference(entry) for entry in several(value) if entry is not None)]
             return self._reference(value)
         value = _texts(value) if self.any_order else sendable(value)
+        if self.asks_about(value):
+            raise ValueError("no answer")
         return self._translated(value) if self.values else value
 
     def _entry_form(self, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,6 +195,10 @@ class FieldMapping(
         number = id_of(form)
         number = str(number) if self.as_text else number
         return {"id": number} if self.sent_as.startswith("object") else number
+
+    def asks_about(self, value: Any) -> bool:
+        """Whether nobody said yet which value is sent for this one, or for one of its entries."""
+        return any(self.values.get(text_of(entry) or "") == OPEN for entry in several(value) if self.values)
 
     def _translated(self, value: Any) -> Any:
         if isinstance(value, list):

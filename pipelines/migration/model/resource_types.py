@@ -357,6 +357,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     def _why_unsendable(self, name: str, value: Any) -> LeftOut:
         if name in self.references:
             return LeftOut.NO_RECORD
+        if self.fields[name].asks_about(value):
+            return LeftOut.UNKNOWN_REFERENCE
         text = compact_json(without_addresses(value))
         return LeftOut.SIGNED if without_signatures(text) != text else LeftOut.NOT_SENDABLE
 

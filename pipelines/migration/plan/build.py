@@ -43,6 +43,7 @@ from pipelines.migration.model.resource_types import (
     referenced_resources,
 )
 from pipelines.migration.model.target_reading import RecordListing, file_table, snapshot_listing
+from pipelines.migration.plan.codes import differing_codes, texts_of
 from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_types import TypeLearner, additional_names
@@ -158,9 +159,18 @@ class PlanBuilder:
                     read=self._source,
                     library=library,
                 )
-        self._types = {resource: without_questions(learner.type) for resource, learner in self.learners.items()}
-        if mapping := self._request.mapping:
-            self._types = {resource: mapping.follow(learner.type) for resource, learner in self.learners.items()}
+        mapping = self._request.mapping
+        follow = mapping.follow if mapping else without_questions
+        types = {resource: follow(learner.type) for resource, learner in self.learners.items()}
+        texts = {
+            (resource, path): known
+            for resource, learner in self.learners.items()
+            for path, known in texts_of(learner.type, learner.records()).items()
+        }
+        for resource, codes in differing_codes(texts, types, self._source, self._target).items():
+            self.learners[resource].ask(codes)
+        self._types = {resource: follow(learner.type) for resource, learner in self.learners.items()}
+        if mapping:
             asked = (PUBLICATIONS, *self._request.resources)
             reasons = {name: mapping.unanswered(name) for name in asked if self._source[name].rows}
             self._unanswered = {name: reason for name, reason in reasons.items() if reason}
@@ -367,7 +377,7 @@ def without_questions(learned: ResourceType) -> ResourceType:
     """The type without references of which it is unknown where they lead, or how they are added to their list, where no file asks."""
     fields = {name: field for name, field in learned.fields.items() if not field.is_open}
     unsent = {
-        name: LeftOut.UNKNOWN_REFERENCE if field.asks_where else LeftOut.LINK
+        name: LeftOut.LINK if field.post == OPEN else LeftOut.UNKNOWN_REFERENCE
         for name, field in learned.fields.items()
         if field.is_open
     }

@@ -24,6 +24,7 @@ from pipelines.migration.model.resource_types import (
     is_written_later,
 )
 from pipelines.migration.model.target_reading import RecordListing
+from pipelines.migration.plan.codes import DifferingCodes
 from pipelines.migration.plan.kinds_beside import is_word, objects_in, references_by_kind
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
@@ -48,6 +49,7 @@ from pipelines.records.shapes.field_names import (
 )
 from pipelines.records.shapes.observation import FieldShape, Kind, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, compact_json, record_id
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 
@@ -86,6 +88,8 @@ class TypeLearner:
         )
         self._leads_to, self._may_refer, self._links = dict[str, str](), dict[str, list[str]](), dict[str, list[str]]()
         self._lost, self._with_ids = list[str](), set[str]()
+        self.codes: Mapping[str, DifferingCodes] = {}
+        """Path → the codes of other records there that are others in the target, which are asked about."""
         self.type = self._learn()
         if unknown := self.unknown_references:
             self._leads_to = resources_by_names(self.records(), unknown, read)
@@ -160,6 +164,22 @@ class TypeLearner:
         left_out = {*self.unknown_references} & self.type.left_out.keys()
         asked = self._with_ids | self._may_refer.keys()
         return [key for key in self.source.fields if key not in asked and left_out & {key, *objects_of([key])}]
+
+    def ask(self, codes: Mapping[str, DifferingCodes]) -> None:
+        """Ask what is sent for codes of records that are others in the target. Of persons, or of very many, the field is left out (I10)."""
+        self.codes = {
+            path: differing
+            for path, differing in codes.items()
+            if len(differing.in_target) <= MOST_ASKED and differing.resource not in PERSONAL
+        }
+        self._with_ids |= objects_of(self.codes)
+        learned, values = self._learn(), {path: differing.in_target for path, differing in self.codes.items()}
+        fields = {name: field.asking(values, name) for name, field in learned.fields.items()}
+        asked = {path for name, field in fields.items() for path, part in field.parts(name) if part.values}
+        unasked = codes.keys() - asked
+        lost = {name for name in fields if unasked & {path for path in codes if f"{path}/".startswith(f"{name}/")}}
+        left_out = {key: LeftOut.UNKNOWN_REFERENCE for name in lost for key in fields.pop(name).keys_sent(name)}
+        self.type = msgspec.structs.replace(learned, fields=fields, left_out=learned.left_out | left_out)
 
     def is_known_by_names(self, key: str) -> bool:
         """Whether a field refers to the resource whose records have the names beside its numbers."""
@@ -586,6 +606,9 @@ def shape_of(listing: RecordListing, ruled: Collection[str] = (), text_ids: Cont
     )
     return observer.shape
 
+
+MOST_ASKED = 50
+"""Values of one field that are asked about."""
 
 PAIRS = 300
 """Ids with a name that are compared, of each field."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pipelines.migration.model.comparable import Form
-from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, several
+from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, several
 from pipelines.migration.model.plan import PlannedReference, Referred
 from pipelines.migration.model.reasons import (
     AT_MISSING_LOCATION,
@@ -30,7 +30,7 @@ FindTarget = Callable[[str, RecordId], tuple[bool, RecordId | None]]
 """Whether a record of the source is, or will be, in the target; and its id there, if it has one yet."""
 
 
-_WHY_OF_KIND = {"": LeftOut.UNKNOWN_REFERENCE, LEFT_OUT: LeftOut.NOT_MAPPED}
+_WHY_OF_KIND = {"": LeftOut.UNKNOWN_REFERENCE, OPEN: LeftOut.UNKNOWN_REFERENCE, LEFT_OUT: LeftOut.NOT_MAPPED}
 """Why a reference is not sent whose kind leads nowhere."""
 
 

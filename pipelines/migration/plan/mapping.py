@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
-from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, FieldMapping, plain
+from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, plain
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule, ResourceType
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
@@ -93,6 +93,8 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 del fields[name]
             else:
                 fields[name] = replace(fields[name], keys=())
+        for name in fields.keys() & self.fields.keys():
+            fields[name] = fields[name].with_questions_of(learned.fields.get(name, PLAIN))
         sent = {key for name, field in fields.items() for key in field.keys_sent(name)}
         sent |= self.after_create.keys()
         unsent = {
@@ -188,6 +190,12 @@ class MappingFile:
                 said = ", ".join(safe_text(compact_json(value), 60) for value in doubtful)
                 words.append(
                     f"{learned.resource}.{name}: by its description, the target takes {takes}, and not {said} of {self.path.name}."
+                )
+        for name in mapping.same:
+            if values := learned.fields.get(name, PLAIN).values:
+                said = ", ".join(safe_text(value, 60) for value in values)
+                words.append(
+                    f"{learned.resource}.{name}: {self.path.name} sends {said} as they stand: in the target, those are other records."
                 )
         return words
 

@@ -21,7 +21,7 @@ from pipelines.migration.model.resource_types import (
     ResourceType,
     Source,
 )
-from pipelines.migration.plan.learned_types import TypeLearner, resource_by_name
+from pipelines.migration.plan.learned_types import MOST_ASKED, TypeLearner, resource_by_name
 from pipelines.migration.plan.mapping import (
     MappingFile,
     ResourceMapping,
@@ -35,9 +35,6 @@ from pipelines.records.paths import objects_of
 from pipelines.records.shapes.field_names import keys_of
 from pipelines.records.values import text_of
 from pipelines.report.issues import safe_text
-
-MOST_VALUES = 50
-"""Values of one field that are asked about; more are left out, counted and named by each plan."""
 
 _NO_RECORD_HAS_IT = (
     "no record of the source has it: say what fills every new record, or write "
@@ -90,7 +87,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     fields, comments = dict[str, FieldMapping](), dict[str, str]()
     other_values = _other_values(learner)
     for name, field in learned.fields.items():
-        fields[name] = _with_values_asked(field, name, other_values)
+        fields[name] = field.asking(other_values, name)
         comments[name] = _known_from(learner, name)
     for name in required:
         if name not in fields:
@@ -169,16 +166,9 @@ def _other_values(learner: TypeLearner) -> dict[str, list[str]]:
             value = next((record[key] for key in parts[path].keys_of(path) if key in record), None)
             for entry in several(value) if value is not None else ():
                 text = text_of(entry)
-                if text and text not in chosen[path] and text.isprintable() and len(values) < MOST_VALUES:
+                if text and text not in chosen[path] and text.isprintable() and len(values) < MOST_ASKED:
                     values[text] = None
     return {path: [*values] for path, values in other_values.items() if values}
-
-
-def _with_values_asked(field: FieldMapping, path: str, other_values: Mapping[str, Sequence[str]]) -> FieldMapping:
-    """A field with a question for each of these values, in its entries, too."""
-    entries = {name: _with_values_asked(entry, f"{path}/{name}", other_values) for name, entry in field.entries.items()}
-    values = dict.fromkeys(other_values.get(path, ()), OPEN)
-    return msgspec.structs.replace(field, values=values, entries=entries)
 
 
 def _about(learner: TypeLearner, target: str) -> str:
@@ -200,16 +190,16 @@ def _known_from(learner: TypeLearner, name: str) -> str:
         added = f"; added by the POST /{LIST_PATHS[learned.resource]}/:id/{post.split()[0]} of the description"
         return f"{seen}{asked if post == OPEN else added}"
     if name not in learned.references:
-        return f"{seen}{_one_of(learner, name)}"
+        return f"{seen}{_one_of(learner, name)}{_codes(learner, name)}"
     parts = [(path, part) for path, part in field.parts(name) if part.refers and not part.entries]
     known = [(path, part.asks_where, _where_known(learner, path, part)) for path, part in parts]
     if not field.entries:
         return seen + "".join(f"{'.' if is_asked else ';'} {how}" for _path, is_asked, how in known)
     told = [f"{path.removeprefix(f'{name}/')}: {how}" for path, _is_asked, how in known]
     told += [
-        f"{path.removeprefix(f'{name}/')}: {choices.removeprefix('; ')}"
+        f"{path.removeprefix(f'{name}/')}: {said.lstrip(';. ')}"
         for path, _part in field.parts(name)
-        if (choices := _one_of(learner, path))
+        if (said := f"{_one_of(learner, path)}{_codes(learner, path)}")
     ]
     return "; ".join([seen, *told])
 
@@ -261,6 +251,18 @@ def _key_in_source(learner: TypeLearner, name: str) -> str:
 def _one_of(learner: TypeLearner, name: str) -> str:
     choices = ", ".join(learner.choices.get(name, ()))
     return f"; one of {choices}" if choices else ""
+
+
+def _codes(learner: TypeLearner, path: str) -> str:
+    """Of which records a field has codes that are others in the target."""
+    if path not in learner.codes:
+        return ""
+    resource, field, in_target = learner.codes[path]
+    known = ", ".join(f"{code} ({' or '.join(codes)} there)" if codes else code for code, codes in in_target.items())
+    return (
+        f". These are values of `{field}` of {resource}, which are others in the target: {known}. Write what is sent for "
+        "each, or move it to same to send them as they stand"
+    )
 
 
 def _type_of(learner: TypeLearner, name: str) -> str:
@@ -357,20 +359,10 @@ def _with_new_values(text: str, proposal: Proposal, mapping: ResourceMapping) ->
             break
         code = code_of(line).rstrip()
         for name, field in fields_defined_by(code).items():
-            asked = _with_new_questions(field, proposal.mapping.named.get(name, PLAIN))
+            asked = field.with_questions_of(proposal.mapping.named.get(name, PLAIN))
             if mapping.fields.get(name) == field and asked != field:
                 lines[number] = _line(name, asked) + line[len(code) :]
     return text[: header.end()] + "\n".join(lines)
-
-
-def _with_new_questions(field: FieldMapping, proposed: FieldMapping) -> FieldMapping:
-    """A field with a question for each value and each kind that it does not know, in its entries, too."""
-    values = dict.fromkeys(proposed.values, OPEN) | field.values
-    kinds = dict.fromkeys(proposed.kinds, OPEN) | field.kinds if field.kinds else {}
-    entries = {
-        name: _with_new_questions(entry, proposed.entries.get(name, PLAIN)) for name, entry in field.entries.items()
-    }
-    return msgspec.structs.replace(field, values=values, kinds=kinds, entries=entries)
 
 
 def _header_of_fields(text: str, resource: str) -> re.Match[str] | None:

@@ -71,7 +71,7 @@ def text_ids_in(records: Iterable[Mapping[str, Any]], listings: Mapping[str, Rec
     texts = set[str]()
     for record in records if with_texts else ():
         for name in record.keys() - {"id"}:
-            values = (value for _path, value in _values((name,), record[name]) if isinstance(value, str))
+            values = (value for _path, value in values_in((name,), record[name]) if isinstance(value, str))
             texts.update(
                 islice((value for value in values if isinstance(record_id(value), str)), MOST_TEXTS - len(texts))
             )
@@ -93,7 +93,7 @@ def fields_with_ids(
     addressed = dict[str, list[str]]()
     for record in records:
         for name in names:
-            for path, value in _values((name,), record.get(name)):
+            for path, value in values_in((name,), record.get(name)):
                 if not is_quantity("_".join(path)):  # `borrower: {number: 7}` is the number of a borrower
                     is_title = not _TITLES.isdisjoint(words_of(path[-1])[-1:])
                     _add(values, path, _numbers(value, is_title=is_title, text_ids=text_ids))
@@ -136,7 +136,7 @@ def _addressed_resource(text: str) -> str | None:
     return None
 
 
-def _values(path: Path, value: object) -> Iterator[tuple[Path, object]]:
+def values_in(path: Path, value: object) -> Iterator[tuple[Path, object]]:
     """Yield the path of each value that is no object and no list, and the value; keys that are numbers are values, too."""
     if isinstance(value, dict):
         has_kind = any(named_kind(member) for member in value.values())
@@ -146,13 +146,13 @@ def _values(path: Path, value: object) -> Iterator[tuple[Path, object]]:
                 yield (*path, "id") if may_be_count(path[-1]) else path, name
             inner = (*path, ANY_KEY if is_number else name)
             # `{kind: "publication", number: 7}` is no quantity
-            yield from _values((*inner, "id") if has_kind and not isinstance(member, dict | list) else inner, member)
+            yield from values_in((*inner, "id") if has_kind and not isinstance(member, dict | list) else inner, member)
     elif isinstance(value, list):
         for entry in value:  # `order: [7, 3]` is no quantity
             is_ordered = words_of(path[-1])[-1:] in _ORDERS and not isinstance(entry, dict | list)
-            yield from _values((*path, "ids") if is_ordered else path, entry)
+            yield from values_in((*path, "ids") if is_ordered else path, entry)
     elif isinstance(value, str) and value[:1] in _JSON and (inside := _decoded(value)) is not None:
-        yield from _values(path, inside)
+        yield from values_in(path, inside)
     elif value not in _NONE or value is False:
         yield path, value
 

@@ -1,0 +1,148 @@
+"""Finds texts that name records of another resource by a code, such as that of a location, which is no code of that record in the target.
+
+A code that both libraries give to the same record is sent as it stands. Where another record of the target has it, or the same record has
+another one there, the text would name the wrong record: which code stands for it is a question to a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple, TypeGuard
+
+from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
+from pipelines.migration.model.target_reading import RecordListing
+from pipelines.migration.plan.numbers import MOST_VALUES, values_in
+from pipelines.records.values import text_of
+
+LONGEST_CODE = 100
+"""Characters of a text that may be a code."""
+
+Place = tuple[str, str]
+"""A resource, and the path of a field of its records."""
+
+Key = tuple[str, str, str]
+
+
+class DifferingCodes(NamedTuple):
+    """The codes in one field that name other records in the target, or none."""
+
+    resource: str
+    """That of the records which have them."""
+    field: str
+    """The field in which those have them."""
+    in_target: dict[str, list[str]]
+    """Code → those of the same record in the target, as far as it is there."""
+
+
+class _Codes:
+    """The codes that one field of a resource gives to records of the source, and what the same records have there in the target."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+        self._of_record = dict[Key, str]()
+        """Key of a record → its code."""
+        self._codes, self._of_several = set[str](), set[str]()
+        self._equal, self._of_others = set[str](), set[str]()
+        """Codes that the same record has in the target, or another one."""
+        self._in_target = dict[str, list[str]]()
+
+    def note(self, code: str, keys: Iterable[Key]) -> None:
+        """Add the code of a record of the source."""
+        (self._of_several if code in self._codes else self._codes).add(code)
+        self._of_record.update(dict.fromkeys(keys, code))
+
+    def name_each(self, texts: AbstractSet[str]) -> bool:
+        """Whether each of these texts is the code of one record."""
+        return texts <= self._codes - self._of_several
+
+    def compare(self, code: Any, keys: AbstractSet[Key]) -> None:
+        """Note the code that a record of the target has."""
+        known = {self._of_record[key] for key in keys & self._of_record.keys()}
+        (self._equal if code in known else self._of_others).add(text_of(code) or "")
+        for earlier in known - {code}:
+            self._in_target.setdefault(earlier, []).extend([code] if isinstance(code, str) else [])
+
+    def differing(self, texts: Iterable[str], *, is_sent: bool) -> dict[str, list[str]]:
+        """Those of the texts that name another record in the target, or none. `is_sent`: whether a new record gets its code."""
+        return {
+            text: self._in_target.get(text, [])
+            for text in sorted(texts)
+            if text in self._of_others or (text not in self._equal and (text in self._in_target or not is_sent))
+        }
+
+
+def differing_codes(
+    texts: Mapping[Place, AbstractSet[str]],
+    types: Mapping[str, ResourceType],
+    source: Mapping[str, RecordListing],
+    target: Mapping[str, RecordListing],
+) -> dict[str, dict[str, DifferingCodes]]:
+    """Resource → path of a field all of whose texts are codes of records → those that differ in the target.
+
+    `texts`: those of each field; `types`: how the records of each resource are moved, by which they are matched. Publications have
+    identifiers, and no codes.
+    """
+    differing = dict[str, dict[str, DifferingCodes]]()
+    every_text = set[str]().union(*texts.values())
+    for owner in types.keys() & target.keys() - {PUBLICATIONS} if every_text else ():
+        owners, of_target = types[owner], types[owner].of_target
+        codes = _codes(owners, source[owner].records(), every_text)
+        named = {
+            place: [field for name, field in codes.items() if place != (owner, name) and field.name_each(known)]
+            for place, known in texts.items()
+        }
+        compared = [field for field in codes.values() if any(field in fields for fields in named.values())]
+        for record in target[owner].records() if compared else ():
+            keys = _keys(of_target, record)
+            for field in compared:
+                field.compare(record.get(field.field), keys)
+        sent = {key for name in owners.fields if owners.created for key in owners.keys_of(name)}
+        for (name, path), fields in named.items():
+            for field in fields:
+                if asked := field.differing(texts[name, path], is_sent=field.field in sent):
+                    differing.setdefault(name, {})[path] = DifferingCodes(owner, field.field, asked)
+    return differing
+
+
+def texts_of(resource_type: ResourceType, records: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """Path of what is sent as it stands, at any depth, and is nothing but short texts → the different ones; none of persons (I10)."""
+    fields = {} if resource_type.personal else resource_type.fields
+    parts = {path: part for name, field in fields.items() for path, part in field.parts(name)}
+    plain = {path: part for path, part in parts.items() if not (part.refers or part.entries or part.is_open)}
+    texts = dict[str, set[str] | None]()
+    for record in records if plain else ():
+        for name, part in plain.items():
+            value = next((record[key] for key in part.keys_of(name) if key in record), None)
+            for names, text in values_in((name,), value):
+                path = "/".join(names)
+                known = texts.setdefault(path, set())
+                if known is None or len(known) > MOST_VALUES or not _may_be_code(text):
+                    texts[path] = None
+                else:
+                    known.add(text)
+    return {path: known for path, known in texts.items() if known}
+
+
+def _may_be_code(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and len(value) <= LONGEST_CODE and value.isprintable()
+
+
+def _codes(
+    resource_type: ResourceType, records: Iterable[Mapping[str, Any]], texts: Collection[str]
+) -> dict[str, _Codes]:
+    """Field of a resource → the codes that it gives to records, as far as they are among these texts."""
+    codes = dict[str, _Codes]()
+    for record in records:
+        known = [(name, value) for name, value in record.items() if isinstance(value, str) and value in texts]
+        keys = _keys(resource_type, record) if known else set()
+        for name, code in known:
+            codes.setdefault(name, _Codes(name)).note(code, keys)
+    return codes
+
+
+def _keys(resource_type: ResourceType, record: Mapping[str, Any]) -> set[Key]:
+    """What a record is matched by, unless that has ids of others, which each library has its own of."""
+    if not resource_type.references.keys().isdisjoint(resource_type.key_fields):
+        return set()
+    return {*resource_type.match_keys(resource_type.values(record))}

@@ -1,0 +1,137 @@
+"""Codes of records of another resource: one that names another record in the target is a question, and is never sent without an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType
+from pipelines.migration.plan.build import without_questions
+from pipelines.migration.plan.codes import differing_codes, texts_of
+from pipelines.migration.plan.learned_types import TypeLearner
+from pipelines.records.left_out import LeftOut
+from pipelines.shapes.model import ResourceSchema
+from tests.migration.plan.test_mapping import Json, file_of, text_of
+from tests.migration.plan.test_numbers_of_records import listing
+
+MAIN, DEPOT = ("MAIN", "Main stack"), ("DEP", "Depot")
+
+
+def asked_learners(
+    folder: Path, copies: list[Json], here: list[tuple[str, str]], there: list[tuple[str, str]]
+) -> dict[str, TypeLearner]:
+    """What is learned of copies and locations, which have these codes and names in the source, and in the target."""
+    locations = [
+        [{"id": number, "code": code, "name": name} for number, (code, name) in enumerate(side, 1)]
+        for side in (here, there)
+    ]
+    source = {"hard_copies": listing(folder, "copies", copies), "locations": listing(folder, "here", locations[0])}
+    target = {"hard_copies": listing(folder, "none", []), "locations": listing(folder, "there", locations[1])}
+    learners = {
+        name: TypeLearner(
+            RESOURCE_TYPES[name],
+            source[name],
+            target[name],
+            ResourceSchema(),
+            posted={},
+            same_service=True,
+            read=source,
+            library=lambda: source,
+        )
+        for name in source
+    }
+    types = {name: without_questions(learner.type) for name, learner in learners.items()}
+    texts = {
+        (name, path): known
+        for name, learner in learners.items()
+        for path, known in texts_of(learner.type, learner.records()).items()
+    }
+    for name, codes in differing_codes(texts, types, source, target).items():
+        learners[name].ask(codes)
+    return learners
+
+
+@pytest.mark.parametrize(
+    ("there", "asked"),
+    [
+        ([("DEP", "Main stack"), ("MAIN", "Depot")], {"DEP", "MAIN"}),
+        ([("MAIN", "Main stack"), ("DEP", "Annex")], {"DEP"}),
+        ([("MAIN", "Main stack"), ("D", "Depot")], {"DEP"}),
+        ([("MAIN", "Main stack")], {"DEP"}),
+        ([("MAIN", "main  STACK"), ("DEP", "Depot"), ("ANX", "Annex")], set()),
+    ],
+    ids=["swapped", "of another", "renamed", "not there", "equal"],
+)
+def test_a_code_is_asked_where_it_names_another_record_in_the_target(
+    tmp_path: Path, there: list[tuple[str, str]], asked: set[str]
+) -> None:
+    copies = [{"id": n, "barcode": f"B{n}", "place": code} for n, code in enumerate(("MAIN", "DEP", "MAIN"), 1)]
+    learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], there)
+    text = text_of(learners.values())
+    file = file_of(text)
+    assert {question.field for question in file.questions()} == ({"place"} if asked else set())
+    assert {*file.resources["hard_copies"].named["place"].values} == asked
+    without_file = without_questions(learners["hard_copies"].type)
+    followed = follow_with(learners, text.replace('= "?"', '= "Z"'))
+    for record in copies:
+        code = record["place"]
+        assert followed.form(record).values["place"] == ("Z" if code in asked else code)
+        assert ("place" in without_file.form(record).values) == (not asked)
+    assert text_of(learners.values(), text) == text
+
+
+def follow_with(learners: dict[str, TypeLearner], text: str) -> ResourceType:
+    return file_of(text).follow(learners["hard_copies"].type)
+
+
+@pytest.mark.parametrize(
+    "held", [{"at": "DEP"}, [{"at": "DEP"}], {"1": "DEP"}, ["DEP"]], ids=["object", "entries", "map", "list"]
+)
+def test_a_code_is_found_at_any_depth_and_never_sent_without_an_answer(tmp_path: Path, held: Any) -> None:
+    copies = [{"id": 1, "barcode": "B1", "held": held}]
+    learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], [MAIN])
+    for sent in (without_questions(learners["hard_copies"].type), follow_with(learners, text_of(learners.values()))):
+        form = sent.form(copies[0])
+        assert "DEP" not in str(form.values)
+        assert form.why
+
+
+def test_a_code_that_came_after_the_answers_is_not_sent_and_one_in_same_is_named(tmp_path: Path) -> None:
+    copies = [{"id": n, "barcode": f"B{n}", "place": code} for n, code in enumerate(("MAIN", "DEP"), 1)]
+    learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], [("DEP", "Main stack"), ("MAIN", "Depot")])
+    table = '[hard_copies]\nsame = ["barcode"]\n[hard_copies.fields]\nplace = { values = { MAIN = "DEP" } }\n'
+    followed = follow_with(learners, table)
+    assert followed.form(copies[0]).values["place"] == "DEP"
+    assert followed.form(copies[1]).why == {"place": LeftOut.UNKNOWN_REFERENCE}
+    as_they_stand = file_of('[hard_copies]\nsame = ["barcode", "place"]\n')
+    assert as_they_stand.follow(learners["hard_copies"].type).form(copies[1]).values["place"] == "DEP"
+    assert as_they_stand.doubtful_answers(learners["hard_copies"].type) == [
+        "hard_copies.place: old-to-new.toml sends DEP, MAIN as they stand: in the target, those are other records."
+    ]
+
+
+def test_codes_of_persons_are_in_no_file(tmp_path: Path) -> None:
+    """I10."""
+    users = [
+        listing(tmp_path, side, [{"id": 1, "email": "a@x.org", "login": login}])
+        for side, login in (("here", "anna"), ("there", "ab"))
+    ]
+    tasks = listing(tmp_path, "tasks", [{"id": 1, "title": "T", "who": "anna"}])
+    source, target = {"tasks": tasks, "users": users[0]}, {"tasks": listing(tmp_path, "none", []), "users": users[1]}
+    learner = TypeLearner(
+        RESOURCE_TYPES["tasks"],
+        tasks,
+        target["tasks"],
+        ResourceSchema(),
+        posted={},
+        same_service=True,
+        read=source,
+        library=lambda: source,
+    )
+    types = {"tasks": learner.type, "users": RESOURCE_TYPES["users"]}
+    texts = {("tasks", path): known for path, known in texts_of(learner.type, learner.records()).items()}
+    learner.ask(differing_codes(texts, types, source, target)["tasks"])
+    assert "anna" not in text_of([learner])
+    assert learner.type.left_out["who"] == LeftOut.UNKNOWN_REFERENCE
