@@ -275,8 +275,8 @@ _TABLE = {
         ),
         Reason(
             LeftOut.FILLED_BY_SERVICE,
-            "A field of this name is filled by the service itself, so it is not moved.",
-            _KEPT,
+            "By its name, the service fills this field itself, so it is not moved.",
+            f"{_KEPT} If people write it, move it to `same` in the mapping file.",
             work=Work.NOTHING,
         ),
         Reason(

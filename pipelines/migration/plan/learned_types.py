@@ -212,6 +212,15 @@ class TypeLearner:
         return self.source.fields.get(key) or self.apart.lists.get(key)
 
     @cached_property
+    def author_members(self) -> list[str]:
+        """What authors of publications have besides the documented members."""
+        records = self._listing.records() if self.type.resource == PUBLICATIONS else ()
+        authors = (
+            author for record in records for author in several(record.get("authors")) if isinstance(author, dict)
+        )
+        return sorted({name for author in authors for name in author} - {*AUTHOR_KEYS})
+
+    @cached_property
     def examples(self) -> dict[str, str]:
         """Field → the first value that records have there, as JSON, without what may be personal (I10)."""
         examples = dict[str, str]()

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, plain
-from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule, ResourceType
+from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, FieldRule, ResourceType
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
 from pipelines.records.values import compact_json, text_of
@@ -39,6 +39,10 @@ _QUESTION = re.compile(r"""["']\?["']""")
 
 _CODE = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[^"'#])*""")
 """Matches a line without its comment."""
+
+
+OF_AUTHORS = "authors/"
+"""The beginning of the path of what an author of a publication has."""
 
 
 class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,7 +77,11 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         So is one that may have numbers of records, where the file does not say what those are; only what fills it is sent.
         `learned`: says what the target takes in its fields, and in which form.
         """
-        fields = {name: field for name, field in self.named.items() if not field.is_open}
+        named, members = self.named, learned.author_members
+        if learned.resource == PUBLICATIONS:
+            members = tuple(name.removeprefix(OF_AUTHORS) for name in named if name.startswith(OF_AUTHORS))
+            named = {name: field for name, field in named.items() if not name.startswith(OF_AUTHORS)}
+        fields = {name: field for name, field in named.items() if not field.is_open}
         unnamed = {key for key, why in learned.left_out.items() if why in (LeftOut.UNKNOWN_REFERENCE, LeftOut.LINK)}
         may_name_records = unnamed | _references_of(learned)
         may_name_records |= objects_of(may_name_records)
@@ -102,7 +110,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         }
         unsent |= {
             key: LeftOut.UNKNOWN_REFERENCE
-            for name, field in self.named.items()
+            for name, field in named.items()
             if field.asks_where or name in unknown
             for key in field.keys_of(name)
         }
@@ -117,6 +125,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
                 unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
                 after_create=self.after_create,
+                author_members=members,
             )
             .without_parts_of_links()
             .sent_by(self.form)
@@ -206,7 +215,8 @@ class MappingFile:
             assumed = RESOURCE_TYPES.get(learned.resource)
             documented = assumed.fields if assumed is not None and assumed.documented else ()
             mapping = ResourceMapping(
-                fields={name: field for name, field in learned.fields.items() if name in documented}
+                same=tuple(f"{OF_AUTHORS}{name}" for name in learned.author_members),
+                fields={name: field for name, field in learned.fields.items() if name in documented},
             )
         return mapping.apply_to(learned)
 

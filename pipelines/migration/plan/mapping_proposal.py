@@ -23,12 +23,13 @@ from pipelines.migration.model.resource_types import (
 )
 from pipelines.migration.plan.learned_types import MOST_ASKED, TypeLearner, resource_by_name
 from pipelines.migration.plan.mapping import (
+    OF_AUTHORS,
     MappingFile,
     ResourceMapping,
     code_of,
     fields_defined_by,
 )
-from pipelines.records.additional_fields import is_managed
+from pipelines.records.additional_fields import is_counter, is_managed
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
@@ -76,12 +77,14 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     assumed = RESOURCE_TYPES.get(learned.resource)
     documented = learner.assumed.fields if learner.assumed.documented else {}
     required = [name for name in learned.required if name in learned.fields or name not in documented]
+    of_authors = learner.author_members
+    filled = [name for name in shape.fields if is_managed(name) and (is_counter(name) or not documented)]
     if not shape.records or (
         (assumed is None or assumed.documented)
         and not learner.unknown_references
         and {*learned.fields} <= {*(assumed.fields if assumed else ())}
         and {*required} <= {*learned.fields}
-        and not learned.presign
+        and not (learned.presign or of_authors or filled)
     ):
         return None
     fields, comments = dict[str, FieldMapping](), dict[str, str]()
@@ -109,13 +112,18 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         after_create[COMPLETED] = "PATCH complete"
     sent = _keys(fields) | after_create.keys()
     left_out = {key: why for key, why in learned.left_out.items() if key not in sent}
-    filled = [name for name in shape.fields if is_managed(name) and name not in sent | _FILLED_ANYWHERE]
-    left_out = dict.fromkeys(filled, LeftOut.FILLED_BY_SERVICE) | left_out
+    left_out |= {name: LeftOut.FILLED_BY_SERVICE for name in filled if name not in sent | _FILLED_ANYWHERE}
+    left_out |= {
+        f"{OF_AUTHORS}{name}": LeftOut.UNKNOWN_PART for name in of_authors if name not in learned.author_members
+    }
     for name, why in left_out.items():
         comments[name] = REASONS[why].problem
     mapping = ResourceMapping(
         tuple(names for names in learned.keys if {*names} <= fields.keys() and learned.resource != PUBLICATIONS),
-        tuple(name for name, field in fields.items() if field == PLAIN),
+        (
+            *(name for name, field in fields.items() if field == PLAIN),
+            *(f"{OF_AUTHORS}{name}" for name in of_authors if name in learned.author_members),
+        ),
         tuple(left_out),
         {name: field for name, field in fields.items() if field != PLAIN},
         after_create,
@@ -125,7 +133,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     known_from = (
         f"by the description of '{target}'" if is_described else "assumed, as the document has it for publications"
     )
-    shown = frozenset({*shape.fields, *learner.apart.objects})
+    shown = frozenset({*shape.fields, *learner.apart.objects, *(f"{OF_AUTHORS}{name}" for name in of_authors)})
     return Proposal(learned.resource, _about(learner, target), known_from, mapping, comments, shown)
 
 

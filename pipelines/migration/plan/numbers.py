@@ -17,6 +17,7 @@ from pipelines.records.shapes.field_names import (
     is_quantity,
     may_be_count,
     named_kind,
+    names_resource,
     resource_named,
     stem_of,
     words_of,
@@ -47,8 +48,11 @@ _API = re.compile(r"/api/v[0-9]+/", re.IGNORECASE)
 _NUMBERS = re.compile(r"#?[1-9][0-9]{0,17}(?:\s*[,;|]\s*#?[1-9][0-9]{0,17})*")
 """Matches whole numbers as texts, as the service would write ids."""
 
-_KIND_AND_NUMBER = re.compile(r"([a-z_-]+)\s?[:=]?\s+(?:(?:id|no|nr)\b\.?[:=]?\s?)?#?([1-9][0-9]{0,17})", re.IGNORECASE)
-"""Matches a kind and a number, as in `user 3` or `User ID: 3`: a text of all records, or it may be a title."""
+_KIND_AND_NUMBER = re.compile(
+    r"(?:.*[^\w-])?([a-z_-]*[a-z])[\s:=_#-]*(?:\b(?:id|no|nr)\b\.?[:=]?\s?)?#?([1-9][0-9]{0,17})", re.IGNORECASE
+)
+"""Matches a text that ends in a kind and a number, as in `user 3`, `User ID: 3`, `use:3` or `see loc-3`: one of all records, or it may be a
+title."""
 
 _TITLES = frozenset({"name", "title", "label", "heading"})
 """Last words of fields whose texts name their own record, as `Task 3` may."""
@@ -174,8 +178,8 @@ def _numbers(value: object, *, is_title: bool, text_ids: Container[str]) -> Sequ
     if isinstance(value, str):
         if value in text_ids:
             return [value]
-        kind_and_number = None if is_title else _KIND_AND_NUMBER.fullmatch(value)
-        if kind_and_number and resource_named(stem_of(kind_and_number[1])):
+        kind_and_number = None if is_title or len(value) > MOST_OF_ADDRESS else _KIND_AND_NUMBER.fullmatch(value)
+        if kind_and_number and names_resource(kind_and_number[1]):
             return [int(kind_and_number[2])]
         return [int(number) for number in re.findall("[0-9]+", value)] if _NUMBERS.fullmatch(value) else []
     if isinstance(value, float) and value.is_integer():

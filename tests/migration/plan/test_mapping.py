@@ -302,10 +302,43 @@ def test_what_services_fill_themselves_is_named_in_the_file(tmp_path: Path) -> N
     learner = learner_of(tmp_path, [record], ResourceSchema())
     text = text_of([learner])
     assert {*file_of(text).resources["tasks"].left_out} == {"copies_count", "url"}
-    assert "filled by the service itself" in text
+    assert "the service fills this field itself" in text
     assert text_of([learner], text) == text
     sent = file_of('[tasks]\nsame = ["title", "copies_count"]').follow(learner.type).form(record)
     assert sent.values == {"title": "A", "copies_count": 3}
+
+
+@pytest.mark.parametrize("described", [False, True])
+def test_what_publications_and_their_authors_have_besides_is_in_the_file_and_follows_it(
+    tmp_path: Path, *, described: bool
+) -> None:
+    """A counter that people may write, and members of authors; what the description takes is sent without a further word."""
+    author = {"name": "Ada", "type": "person", "orcid": "0000-0002-1825-0097", "role": "editor"}
+    record = {"id": 1, "title": "A", "page_count": 320, "authors": [author]}
+    members = {name: FieldSchema(["string"]) for name in ("name", "type", "orcid")}
+    authors = FieldSchema(["array"], entries=FieldSchema(["object"], members=members))
+    payload = PayloadSchema(
+        {"title": FieldSchema(["string"]), "page_count": FieldSchema(["integer"]), "authors": authors}
+    )
+    learner = learner_of(tmp_path, [record], ResourceSchema(create=payload if described else None), "publications")
+    text = text_of([learner])
+    mapping, known = file_of(text).resources["publications"], {"page_count", "authors/orcid"}
+    assert ({*mapping.same}, {*mapping.left_out}) == (
+        (known, {"authors/role"}) if described else (set(), known | {"authors/role"})
+    )
+    assert text_of([learner], text) == text
+    all_of_it = '[publications]\nsame = ["page_count", "authors/orcid", "authors/role"]'
+    for file, counter, author_sent in (
+        (
+            text,
+            320 if described else None,
+            {name: author[name] for name in members if described or name in ("name", "type")},
+        ),
+        (all_of_it, 320, author),
+    ):
+        sent = publication_type(STANDARD_KINDS, learned=file_of(file).follow(learner.type)).form(record)
+        assert (sent.values.get("page_count"), sent.values["authors"]) == (counter, [author_sent])
+        assert bool(sent.unsent) == (file == text)
 
 
 def test_numbers_in_entries_are_asked_whatever_the_list_is_called(tmp_path: Path) -> None:

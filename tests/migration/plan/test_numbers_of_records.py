@@ -46,6 +46,8 @@ FORMS: dict[str, Form] = {
     "path": lambda ids: f"/locations/{ids[0]}",
     "URI": lambda ids: f"gid://library/Location/{ids[0]}",
     "kind and sign": lambda ids: f"Location#{ids[0]}",
+    "kind in short": lambda ids: f"loc:{ids[0]}",
+    "kind in words": lambda ids: f"see loc-{ids[0]}",
     "query": lambda ids: f"?location={ids[0]}",
     "JSON": lambda ids: json.dumps({"at": {"those": ids}}),
     "number in objects": lambda ids: {"work": {"number": ids[0]}},
