@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
-from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, plain
+from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, SentAs, plain
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, FieldRule, ResourceType
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
@@ -264,9 +264,7 @@ def _mapping_of(path: Path, resource: str, table: Any) -> ResourceMapping:
         where = f"[{resource}]"
         mapping = msgspec.convert(table, ResourceMapping)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(
-            f"{path}: {where}: {error}. docs/first-contact.md says what a line may have."
-        ) from None
+        raise ConfigurationError(f"{path}: {where}: {_explained(str(error), where)}") from None
     try:
         problem = next(_problems(resource, mapping), None)
     except ValidationError as error:
@@ -276,6 +274,16 @@ def _mapping_of(path: Path, resource: str, table: Any) -> ResourceMapping:
     if problem is not None:
         raise ConfigurationError(f"{path}: {problem}")
     return mapping
+
+
+def _explained(error: str, where: str) -> str:
+    """What msgspec says is wrong in a line of a field or in the table of a resource, with the words that may stand there."""
+    is_field = ".fields]" in where or ".fields" in error
+    allowed = [field.encode_name for field in msgspec.structs.fields(FieldMapping if is_field else ResourceMapping)]
+    if unknown := re.search("unknown field `(.*?)`", error):
+        return f"'{unknown[1]}' is unknown{did_you_mean(unknown[1], allowed)}. Those are {', '.join(allowed)}."
+    forms = f" `sent_as` is one of {', '.join(get_args(SentAs))}." if "sent_as`" in error else ""
+    return f"{error}.{forms} docs/first-contact.md says what a line may have."
 
 
 def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:

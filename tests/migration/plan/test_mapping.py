@@ -553,7 +553,15 @@ def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
         ("[tasks.fields]\na = { leads_to = 'location' }", "leads_to = 'location' (did you mean 'locations'?)"),
         ("[tasks.fields]\na = { entries = { b = {} } }", "what the objects of a list have"),
         ("[tasks]\nsame = ['a', 'a/b']", "'a' and a member of it"),
-        ("[tasks.fields]\na = { lead_to = 'users' }", "[tasks.fields] a: Object contains unknown field `lead_to`"),
+        (
+            "[tasks.fields]\na = { lead_to = 'users' }",
+            "[tasks.fields] a: 'lead_to' is unknown (did you mean 'leads_to'?)",
+        ),
+        (
+            "[tasks.fields]\na = { many = true, entries = { b = { sent_as = 'txt' } } }",
+            "is one of number, text, object,",
+        ),
+        ("[tasks]\nsames = []", "[tasks]: 'sames' is unknown (did you mean 'same'?). Those are keys, same"),
         ("[tasks.after_create]\na = 'POST done'", "[tasks.after_create] a = 'POST done': it is PATCH or PUT"),
         ("[tasks]\nsame = ['a']\n[tasks.after_create]\na = 'PUT done'", "[tasks] has 'a' twice"),
         ("[tasks]\nsame = 'a'", "Expected `array`"),
