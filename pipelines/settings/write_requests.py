@@ -23,6 +23,8 @@ class RequestForm(BaseModel):
     """The method of a change. A PUT sends the whole record."""
     wrapped_in: _Key | None = None
     """The key around a record in a body; empty for none."""
+    record_type: str | None = None
+    """The `type` of its records in JSON:API, which a change names with the id."""
     create: _Path | None = None
     """The path to which new records are sent."""
     merge: _Path | None = None

@@ -165,6 +165,8 @@ class RequestForms:
                 name: value for name, value in kept.items() if replaces or objects_of([name]) & objects
             } | content
         content = nested(content)
+        if resource_type.record_type:
+            content = {"type": resource_type.record_type, "id": str(target_id)} | content
         return Request(resource_type.method, path, _wrapped(resource_type.wrapped_in, content), content.keys())
 
     def action(self, row: PlanRow, field: str, target_id: RecordId) -> tuple[str, str]:

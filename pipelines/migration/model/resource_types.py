@@ -151,6 +151,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """The key around a record in a payload, if there is one."""
     method: str = "PATCH"
     """The method of a change."""
+    record_type: str = ""
+    """The `type` of its records in JSON:API, whose every change names it with the id; empty for other forms of records."""
     create: str = ""
     """The path to which new records are sent; that of the list if it is empty."""
     answer_id: str = ""
@@ -222,6 +224,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         return msgspec.structs.replace(
             self,
             method=form.method or self.method,
+            record_type=form.record_type or self.record_type,
             create=form.create or self.create,
             answer_id=form.answer_id or self.answer_id,
             presign=self.presign

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -25,14 +26,14 @@ from pipelines.migration.model.resource_types import (
 )
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.codes import DifferingCodes
-from pipelines.migration.plan.kinds_beside import is_word, objects_in, references_by_kind
+from pipelines.migration.plan.kinds_beside import DATA, is_word, objects_in, references_by_kind
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
 from pipelines.migration.plan.numbers import fields_with_ids, text_ids_in
 from pipelines.migration.plan.taken_apart import TakenApart, is_of_own_kind, is_tree, reference_stem
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
-from pipelines.records.paths import objects_of, value_at
+from pipelines.records.paths import ATTRIBUTES, objects_of, value_at
 from pipelines.records.shapes.field_names import (
     fields_to_send,
     is_named_as_id,
@@ -144,7 +145,11 @@ class TypeLearner:
             read=read,
         )
         lost = dict.fromkeys(self._lost, LeftOut.NOT_DESCRIBED)
-        return msgspec.structs.replace(learned, left_out=learned.left_out | lost)
+        record_type = json_api_type([target, self._listing]) if ATTRIBUTES in whole.fields else ""
+        wrapped_in = learned.wrapped_in or (DATA if record_type and not schema.create else "")
+        return msgspec.structs.replace(
+            learned, left_out=learned.left_out | lost, record_type=record_type, wrapped_in=wrapped_in
+        )
 
     def _links_of(self, read: Library) -> dict[str, list[str]]:
         """What the objects of a reference say of the link. It is lost where the target takes only numbers."""
@@ -233,6 +238,13 @@ class TypeLearner:
             if len(examples) == len(keys):
                 break
         return examples
+
+
+def json_api_type(listings: Iterable[RecordListing]) -> str:
+    """The `type` of the first record of these listings that has the form of JSON:API; empty if none has."""
+    records = (record for listing in listings for record in islice(listing.records(), 1))
+    types = (record.get("type") for record in records if isinstance(record.get(ATTRIBUTES), dict))
+    return next((name for name in types if isinstance(name, str)), "")
 
 
 LONGEST_EXAMPLE = 60

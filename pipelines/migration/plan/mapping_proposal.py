@@ -149,6 +149,8 @@ def _requests(learned: ResourceType) -> dict[str, Any]:
         form["answer_id"] = learned.answer_id
     if learned.wrapped_in:
         form["wrapped_in"] = learned.wrapped_in
+    if learned.record_type:
+        form["record_type"] = learned.record_type
     if learned.merge and learned.merge.described:
         form |= {"merge": learned.merge.path, "merge_method": learned.merge.method, "merge_field": learned.merge.field}
     return form

@@ -1,4 +1,4 @@
-"""The form of the requests that remove members from lists, which the target's description says."""
+"""The forms of requests: those that remove members from lists, which the target's description says, and changes in JSON:API."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import msgspec
 import pytest
 
 from pipelines.migration.apply.request_forms import RequestForms
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.field_mapping import FieldMapping
 from pipelines.migration.model.journal import Journal
 from pipelines.service.clock import SystemClock
-from pipelines.shapes.model import Description
+from pipelines.shapes.model import Description, ResourceSchema
 from pipelines.state.local import LocalState
-from tests.migration.sample_plans import TYPES
+from tests.migration.plan.test_mapping import file_of, learner_of, text_of
+from tests.migration.sample_plans import TYPES, row
 
 
 @pytest.fixture
@@ -44,3 +46,16 @@ def test_a_member_is_removed_where_the_description_leaves_no_doubt_of_its_addres
     described = Description(address="", learned_at="", operations={operation: []}, lists=lists)
     form = RequestForms("new", {}, described, types, journal, lambda _resource, _number: None)
     assert form.removes("collections", "publication_ids") is is_taken
+
+
+def test_a_change_in_json_api_names_the_type_and_the_id_of_the_record(tmp_path: Path, journal: Journal) -> None:
+    """Without a description, by the form of the records; the mapping file has it in a line, which is followed."""
+    record = {"id": 7, "type": "to-dos", "attributes": {"title": "A"}}
+    learner = learner_of(tmp_path, [record], ResourceSchema())
+    text, assumed = text_of([learner]), 'requests = { method = "PATCH", wrapped_in = "data", record_type = "to-dos" }'
+    assert assumed in text
+    for line, kind in ((assumed, "to-dos"), (assumed.replace("to-dos", "tasks"), "tasks")):
+        followed = file_of(text.replace(assumed, line)).follow(learner.type)
+        forms = RequestForms("new", {}, None, {"tasks": followed}, journal, lambda _resource, _number: record)
+        request = forms.change(row(1, Action.PATCH, resource="tasks"), 7, {"attributes/title": "B"})
+        assert request.body == {"data": {"type": kind, "id": "7", "attributes": {"title": "B"}}}
