@@ -66,7 +66,7 @@ from pipelines.service.probe import Probe
 from pipelines.service.self_description import ask_again
 from pipelines.shapes.model import Description
 from pipelines.store.durable import temporary_folder, write_atomically
-from pipelines.store.objects.objects import MANIFEST
+from pipelines.store.objects.objects import MANIFEST, read_if_there
 from pipelines.store.snapshots.snapshots import Snapshot, snapshot_key
 
 
@@ -320,7 +320,7 @@ class Migration(MigrationSession):
                 verification = verify(comparison, at=at, client=client, check_contents=check_contents)
                 if evidence is not None:
                     key = f"{snapshot_key(source.tenant, source.snapshot)}/{MANIFEST}"
-                    [manifest] = self.source_data.objects.read_all([key])
+                    manifest = read_if_there(self.source_data.objects, key)
                     write_evidence(evidence, plan, verification, journal, target=raw, source=manifest, at=at)
                 return verification
 

@@ -18,7 +18,7 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.file_access import make_folder
 from pipelines.migration.model.plan import CONFLICTS, FACTS
 from pipelines.store.durable import sha256_of, storage_errors, temporary_folder, write_atomically
-from pipelines.store.objects.objects import Objects
+from pipelines.store.objects.objects import Objects, read_if_there
 from pipelines.store.snapshots.snapshots import DataFolder
 
 PLANS = "plans"
@@ -115,7 +115,7 @@ def _files(folder: Path) -> Iterator[str]:
 
 def _files_in_bucket(objects: Objects, plan: str) -> dict[str, str]:
     """Name → checksum of the files that the bucket has of a plan; none where it does not have the plan yet."""
-    content = next(iter(objects.read_all([f"{PLANS}/{plan}{_SUFFIX}"])))
+    content = read_if_there(objects, f"{PLANS}/{plan}{_SUFFIX}")
     try:
         checksums = _TEXTS_DECODER.decode(content) if content is not None else {}
     except msgspec.MsgspecError as error:

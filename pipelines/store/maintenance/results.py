@@ -11,6 +11,7 @@ import msgspec
 
 from pipelines.errors import StorageError
 from pipelines.humanize import MOST_LISTED
+from pipelines.store.objects.objects import read_all
 from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
 
 
@@ -54,9 +55,8 @@ class ResultFiles(Generic[R]):
 
     def all(self, data: DataFolder, tenant: str) -> Iterator[R]:
         """Yields the last result of each snapshot of a tenant, in the order of the snapshots; without those that cannot be read."""
-        for content in data.objects.read_all(
-            entry.key for entry in data.objects.below(f"{self.folder}/tenant={tenant}")
-        ):
+        keys = (entry.key for entry in data.objects.below(f"{self.folder}/tenant={tenant}"))
+        for content in read_all(data.objects, keys):
             if content is not None and (result := self._decoded(content)) is not None:
                 yield result
 

@@ -11,8 +11,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -44,9 +43,6 @@ MOST_PARTS = 9_000
 
 READ_AHEAD_BYTES = 1024 * 1024
 """Bytes that a reader fetches with each small read."""
-
-PARALLEL_READS = 16
-"""Small objects read in parallel: each takes tens of milliseconds."""
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 """Variables with the endpoint of another service than Amazon's; the first one that is set counts."""
@@ -128,11 +124,6 @@ class Bucket:
     def read(self, key: str) -> bytes:
         """One get."""
         return self.lasting("read", key, lambda: bytes(obstore.get(self._store, key).bytes()))
-
-    def read_all(self, keys: Iterable[str]) -> Iterator[bytes | None]:
-        """Read objects in parallel."""
-        with ThreadPoolExecutor(PARALLEL_READS) as pool:
-            yield from pool.map(self._read_if_there, keys)
 
     def open(self, key: str) -> io.BufferedReader:
         """A reader that reads ahead, one request per piece."""
@@ -251,11 +242,6 @@ class Bucket:
         if not is_known:
             problem = str(error).partition("). ")[0]
             _log.warning("%s). What fails is tried again for %.1f minutes.", problem, PATIENCE_SECONDS / 60)
-
-    def _read_if_there(self, key: str) -> bytes | None:
-        with suppress(FileNotFoundError):
-            return self.read(key)
-        return None
 
 
 class _RangeReader(io.RawIOBase):

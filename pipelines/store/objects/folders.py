@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader, BytesIO
 from pathlib import Path
@@ -79,14 +79,6 @@ class Folder:
         """The file's content."""
         with _folder_errors(self.path_of(key)):
             return self.path_of(key).read_bytes()
-
-    def read_all(self, keys: Iterable[str]) -> Iterator[bytes | None]:
-        """Read one file after the other: local files are quick."""
-        for key in keys:
-            try:
-                yield self.read(key)
-            except FileNotFoundError:
-                yield None
 
     def open(self, key: str) -> BufferedReader:
         """The file, open."""

@@ -6,7 +6,7 @@ there now, so that a snapshot that was removed, or whose manifest was damaged si
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -16,8 +16,8 @@ import msgspec
 from pipelines.errors import BookferryError
 from pipelines.file_access import make_folder
 from pipelines.store.durable import write_atomically
-from pipelines.store.objects.buckets import PARALLEL_READS, Bucket
-from pipelines.store.objects.objects import ObjectInfo
+from pipelines.store.objects.buckets import Bucket
+from pipelines.store.objects.objects import PARALLEL_READS, ObjectInfo, read_all
 
 CACHE = "objects.cache"
 """The file in the work folder with what was read."""
@@ -40,7 +40,7 @@ class ListedBucket(Bucket):
         before = _cached(work / CACHE)
         now = {key: before[key] for key, tag in tags.items() if key in before and before[key][0] == tag}
         new = [key for key in tags if key not in now]
-        contents = zip(new, bucket.read_all(new), strict=True)
+        contents = zip(new, read_all(bucket, new), strict=True)
         now |= {key: (tags[key], content) for key, content in contents if content is not None}
         self._contents = {key: content for key, (_, content) in now.items()}
         if now != before:
@@ -55,10 +55,6 @@ class ListedBucket(Bucket):
         if key not in self._contents:
             raise FileNotFoundError(self.address_of(key))
         return self._contents[key]
-
-    def read_all(self, keys: Iterable[str]) -> Iterator[bytes | None]:
-        """The same for many."""
-        return map(self._read_if_there, keys)
 
     def below(self, folder: str) -> Iterator[ObjectInfo]:
         """The listed objects below a folder, or those of a folder that is not listed."""

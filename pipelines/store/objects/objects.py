@@ -7,6 +7,9 @@ all, and never changes. The contract has no rename: a store may use one internal
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 """The object that completes those of a snapshot."""
+
+PARALLEL_READS = 16
+"""Small objects that are read in parallel: in a bucket, each takes tens of milliseconds."""
 
 
 class ObjectInfo(NamedTuple):
@@ -53,10 +59,6 @@ class Objects(Protocol):
 
     def read(self, key: str) -> bytes:
         """Returns a small object."""
-        ...
-
-    def read_all(self, keys: Iterable[str]) -> Iterator[bytes | None]:
-        """Yields many small objects in the order of `keys`, and None for each missing one."""
         ...
 
     def open(self, key: str) -> BufferedReader:
@@ -102,6 +104,19 @@ class Objects(Protocol):
     def attach(self, database: duckdb.DuckDBPyConnection) -> None:
         """Let a DuckDB connection read objects by their addresses."""
         ...
+
+
+def read_if_there(objects: Objects, key: str) -> bytes | None:
+    """A small object, or None where it is missing."""
+    with suppress(FileNotFoundError):
+        return objects.read(key)
+    return None
+
+
+def read_all(objects: Objects, keys: Iterable[str]) -> Iterator[bytes | None]:
+    """Yields many small objects in the order of `keys`, and None for each missing one."""
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        yield from pool.map(partial(read_if_there, objects), keys)
 
 
 def checked_key(key: str) -> str:

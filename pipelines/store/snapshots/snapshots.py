@@ -23,7 +23,7 @@ from pipelines.state.store import State
 from pipelines.store.durable import damage_of_size, storage_error, storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
-from pipelines.store.objects.objects import MANIFEST, Objects
+from pipelines.store.objects.objects import MANIFEST, PARALLEL_READS, Objects
 from pipelines.store.snapshots.facts import CaptureFacts, TableFacts
 from pipelines.store.snapshots.manifest import SNAPSHOT_FORMAT, Manifest, decode_manifest
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 BLOBS = "files/sha256"
-PARALLEL_READS = 16
-"""Manifests that are read in parallel: in a bucket, each takes tens of milliseconds."""
 
 LOOK_SECONDS = 0.2
 """`leased` has the lock for well under a millisecond; nobody takes that for a run."""

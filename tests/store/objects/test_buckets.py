@@ -16,6 +16,7 @@ from pipelines.doctor.findings import CheckStatus
 from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
 from pipelines.store.objects.bucket_files import BucketFiles
 from pipelines.store.objects.buckets import LONGEST_PAUSE, PART_BYTES, PATIENCE_SECONDS, Bucket, open_bucket
+from pipelines.store.objects.objects import read_all
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, ScriptedServer
 from tests.store.s3 import S3, SECRET
@@ -137,7 +138,7 @@ OPERATIONS: dict[str, tuple[Callable[[Bucket, Path], Any], Any]] = {
     "replace": (lambda bucket, _: bucket.replace("there", b"content"), None),
     "replace by a file": (lambda bucket, large: bucket.replace("there", large), None),
     "read": (lambda bucket, _: bucket.read("there"), b"before"),
-    "read_all": (lambda bucket, _: list(bucket.read_all(["there", "missing"])), [b"before", None]),
+    "read_all": (lambda bucket, _: list(read_all(bucket, ["there", "missing"])), [b"before", None]),
     "open": (lambda bucket, _: bucket.open("there").read(), b"before"),
     "size": (lambda bucket, _: (bucket.size("there"), bucket.size("missing")), (len("before"), None)),
     "below": (lambda bucket, _: [info.key for info in bucket.below("many")], ["many/a/1", "many/a/2", "many/b/1"]),

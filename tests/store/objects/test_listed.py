@@ -9,6 +9,7 @@ import pytest
 
 from pipelines.store.objects.buckets import Bucket, open_bucket
 from pipelines.store.objects.listed import CACHE, ListedBucket
+from pipelines.store.objects.objects import read_all
 from tests.store.s3 import S3
 from tests.store.s3_proxy import Proxy, s3_proxy
 
@@ -55,7 +56,7 @@ def test_what_was_read_before_is_not_read_again(bucket: Bucket, proxy: Proxy, tm
     assert [entry.key for entry in again.below("verifications/tenant=old")] == [
         "verifications/tenant=old/snapshot=1.json"
     ]
-    assert [*again.read_all([MANIFEST, "snapshots/tenant=old/snapshot=3/manifest.json"])] == [b"manifest.json 1", None]
+    assert [*read_all(again, [MANIFEST, "snapshots/tenant=old/snapshot=3/manifest.json"])] == [b"manifest.json 1", None]
     with pytest.raises(FileNotFoundError):
         again.read("snapshots/tenant=new/snapshot=1/manifest.json")
     assert proxy.requests == []
@@ -74,7 +75,7 @@ def test_what_changed_is_seen(bucket: Bucket, proxy: Proxy, tmp_path: Path) -> N
     bucket.replace("verifications/tenant=old/snapshot=1.json", b"bad")
     again, reads = listed(bucket, tmp_path, proxy)
     assert reads == 2
-    assert [*again.read_all([MANIFEST, "snapshots/tenant=old/snapshot=2/manifest.json"])] == [None, b"{"]
+    assert [*read_all(again, [MANIFEST, "snapshots/tenant=old/snapshot=2/manifest.json"])] == [None, b"{"]
     assert again.read("verifications/tenant=old/snapshot=1.json") == b"bad"
     assert listed(bucket, tmp_path, proxy)[1] == 0
 

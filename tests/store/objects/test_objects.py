@@ -14,7 +14,7 @@ import pytest
 
 from pipelines.errors import StorageError
 from pipelines.store.objects.buckets import PART_BYTES
-from pipelines.store.objects.objects import ObjectInfo, Objects
+from pipelines.store.objects.objects import ObjectInfo, Objects, read_all
 
 
 def file_with(tmp_path: Path, content: bytes) -> Path:
@@ -128,7 +128,7 @@ class TestRead:
         for number in range(40):
             objects.put(f"many/{number}", str(number).encode())
         keys = [f"many/{number}" for number in range(41)]
-        assert list(objects.read_all(keys)) == [*(str(number).encode() for number in range(40)), None]
+        assert list(read_all(objects, keys)) == [*(str(number).encode() for number in range(40)), None]
 
     def test_parquet(self, objects: Objects, tmp_path: Path) -> None:
         """Pyarrow reads by a reader, DuckDB by the address, in several threads."""

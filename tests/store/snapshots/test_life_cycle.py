@@ -80,7 +80,7 @@ class DyingStore:
         if name in {"publish", "hide", "clear"}:  # through the counting methods
             return partial(getattr(claims, name), self, lambda: self.owner)
         found = getattr(self.bucket, name)
-        if name not in {"put", "replace", "read", "read_all", "size", "below", "folders", "delete"}:
+        if name not in {"put", "replace", "read", "size", "below", "folders", "delete"}:
             return found
 
         def counted(*arguments: Any) -> Any:
