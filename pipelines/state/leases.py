@@ -62,9 +62,6 @@ class LeaseTable:
         self._held: dict[str, _Held] = {}
         self._released = threading.Event()
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._held
-
     @contextmanager
     def lease(self, name: str, busy: str) -> Iterator[None]:
         """Have a lease. Raises `TenantBusyError`, with `busy` and the name of the owner, where a living run has it."""

@@ -73,10 +73,6 @@ class LocalState:
         """None: the lock file of the data folder is the lease."""
         return set()
 
-    def acquired(self, tenant: str, data: str) -> bool:  # noqa: ARG002
-        """Never: the lock file of the data folder is the lease."""
-        return False
-
     def renew_leases(self) -> bool:
         """Not needed: the lock file of the data folder is the lease."""
         return False

@@ -78,7 +78,7 @@ class PostgresState:
 
     @property
     def identity(self) -> str:
-        """The name of the state, made with its tables."""
+        """The name of the state, made with its tables, while this run has its leases."""
         with self._session.transaction() as statements:
             row = statements.execute("SELECT name FROM state_identity").fetchone()
         return str(row[0]) if row else ""
@@ -92,10 +92,6 @@ class PostgresState:
         return {
             name.partition(" ")[0] for name in self._leases.living([_lease_name(tenant, data) for tenant in tenants])
         }
-
-    def acquired(self, tenant: str, data: str) -> bool:
-        """Whether this run acquired that lease."""
-        return _lease_name(tenant, data) in self._leases
 
     def renew_leases(self) -> bool:
         """Beat for leases that were silent for long."""

@@ -100,7 +100,7 @@ class State(Protocol):
 
     @property
     def identity(self) -> str:
-        """The name of a shared state, which never changes; empty for one that is not shared."""
+        """The name of a shared state, which never changes; empty for one that is not shared. Raises where a lease was lost."""
         ...
 
     def fence(self, tenant: str, data: str) -> int:
@@ -123,10 +123,6 @@ class State(Protocol):
 
     def leased(self, tenants: Collection[str], data: str) -> set[str]:
         """Those tenants that other living runs have right now; waits as `lease` does."""
-        ...
-
-    def acquired(self, tenant: str, data: str) -> bool:
-        """Whether this run acquired that, and may since have lost it."""
         ...
 
     def renew_leases(self) -> bool:

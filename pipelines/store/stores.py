@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import cache
 from uuid import uuid4
 
 from pipelines.settings.settings import Settings
 from pipelines.state.opening import open_state
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
-from pipelines.store.snapshots.leases import REMOVAL
 from pipelines.store.snapshots.snapshots import DataFolder
 
 
@@ -21,18 +19,14 @@ def open_data(settings: Settings, keys: PersonalKeys | None = None) -> DataFolde
         return DataFolder(settings.data, keys, state=open_state(settings))
     from pipelines.store.objects.buckets import open_bucket  # noqa: PLC0415  most data is in a folder
 
-    folder, state, address = Folder(settings.data), open_state(settings), settings.bucket
-    identity = cache(lambda: state.identity)
+    folder, state = Folder(settings.data), open_state(settings)
 
-    def owner(key: str) -> str:
-        """All machines that share a state are one owner: the lease says which of them may work."""
-        if state.is_own:
-            return _machine(folder)
-        tenant = key.partition("tenant=")[2].partition("/")[0]
-        state.fence(REMOVAL if state.acquired(REMOVAL, address) else tenant, address)
-        return identity()
+    def owner() -> str:
+        """All machines that share a state are one owner: its leases say which of them may work. Raises where this run has lost one."""
+        state.renew_leases()
+        return _machine(folder) if state.is_own else state.identity
 
-    return DataFolder(settings.data, keys, open_bucket(address, owner, os.environ), state)
+    return DataFolder(settings.data, keys, open_bucket(settings.bucket, owner, os.environ), state)
 
 
 def as_listed(data: DataFolder, folders: Sequence[str]) -> DataFolder:

@@ -49,7 +49,7 @@ def care(request: pytest.FixtureRequest, sandbox: SandboxProcess, s3: S3, tmp_pa
     objects: Objects = Folder(tmp_path / "library-data")
     if request.param == "bucket":
         address = f"s3://{s3.bucket()}/libraries"
-        objects = open_bucket(address, lambda _: OWNER, s3.environ)
+        objects = open_bucket(address, lambda: OWNER, s3.environ)
         in_bucket(tmp_path / "bookferry.toml", f"{address}/")
     return Care(tmp_path, sandbox, "small", objects)
 

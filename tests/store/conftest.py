@@ -27,7 +27,7 @@ def data(tmp_path: Path) -> DataFolder:
 @pytest.fixture
 def bucket() -> Bucket:
     """A bucket in memory."""
-    return Bucket(MemoryStore(), "memory://here", lambda _: OWNER)
+    return Bucket(MemoryStore(), "memory://here", lambda: OWNER)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path, bucket: Bucket) -> O
     if request.param == "memory":
         return bucket
     server: S3 = request.getfixturevalue("s3")
-    return open_bucket(f"s3://{server.bucket()}/some/prefix", lambda _: OWNER, server.environ)
+    return open_bucket(f"s3://{server.bucket()}/some/prefix", lambda: OWNER, server.environ)
 
 
 @pytest.fixture

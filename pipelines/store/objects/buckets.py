@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
@@ -61,7 +60,7 @@ T = TypeVar("T")
 
 
 class Bucket:
-    """The objects below a prefix of a bucket. `owner` returns to whom unfinished work belongs below a key, for claims.
+    """The objects below a prefix of a bucket. `owner` returns to whom unfinished work belongs, for claims.
 
     Every operation outlasts a minute in which the service fails. `once`: the same store without obstore's own tries.
     """
@@ -70,7 +69,7 @@ class Bucket:
         self,
         store: ObjectStore,
         address: str,
-        owner: Callable[[str], str],
+        owner: Callable[[], str],
         *,
         once: ObjectStore | None = None,
         clock: Ticking = time,
@@ -188,15 +187,15 @@ class Bucket:
 
     def publish(self, folder: Path, key: str, files: Sequence[str]) -> None:
         """Claim the key, upload, compare the listing, then upload the manifest."""
-        claims.publish(self, partial(self._owner, key), folder, key, files)
+        claims.publish(self, self._owner, folder, key, files)
 
     def hide(self, key: str) -> None:
         """Claim the key and delete the manifest."""
-        claims.hide(self, partial(self._owner, key), key)
+        claims.hide(self, self._owner, key)
 
     def clear(self, folder: str) -> None:
         """Remove this owner's unfinished work."""
-        claims.clear(self, partial(self._owner, folder), folder)
+        claims.clear(self, self._owner, folder)
 
     def unfinished(self, folder: str) -> set[str]:
         """The keys that are claimed and lack their manifest."""
@@ -283,7 +282,7 @@ class _RangeReader(io.RawIOBase):
 
 def open_bucket(
     address: str,
-    owner: Callable[[str], str],
+    owner: Callable[[], str],
     environ: Mapping[str, str],
     *,
     retries: int = RETRIES,

@@ -43,7 +43,7 @@ def opened(
     for name, value in S3(endpoint).environ.items():
         monkeypatch.setenv(name, value)
     environ = S3(endpoint).environ
-    return open_bucket(address, lambda _: "me", environ, retries=retries, clock=clock or ManualClock())
+    return open_bucket(address, lambda: "me", environ, retries=retries, clock=clock or ManualClock())
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_azure_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variables of each service are named."""
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with pytest.raises(ConfigurationError, match="AZURE_STORAGE_ACCOUNT_NAME"):
-        open_bucket("az://library/nights", lambda _: "me", {})
+        open_bucket("az://library/nights", lambda: "me", {})
 
 
 def test_an_empty_object_exists_for_duckdb() -> None:
     """A missing one does not."""
-    bucket = Bucket(MemoryStore(), "s3://library", lambda _: "me")
+    bucket = Bucket(MemoryStore(), "s3://library", lambda: "me")
     bucket.put("empty", b"")
     files = BucketFiles(bucket.address, bucket.size, bucket.reader)
     assert (files.exists("s3://library/empty"), files.exists("library/missing")) == (True, False)
@@ -235,7 +235,7 @@ class TestDoctor:
                 self.replace(key, content)
                 return True
 
-        found = trial_of(Replacing(MemoryStore(), "s3://like", lambda _: "me"))
+        found = trial_of(Replacing(MemoryStore(), "s3://like", lambda: "me"))
         assert (found.status, "If-None-Match" in found.message) == (CheckStatus.PROBLEM, True)
 
     def test_a_store_that_does_not_delete(self) -> None:
@@ -246,5 +246,5 @@ class TestDoctor:
                 pass
 
         assert (
-            "a deleted object is still there" in trial_of(Keeping(MemoryStore(), "s3://locked", lambda _: "me")).message
+            "a deleted object is still there" in trial_of(Keeping(MemoryStore(), "s3://locked", lambda: "me")).message
         )

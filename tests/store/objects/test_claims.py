@@ -23,7 +23,7 @@ class Watched(Bucket):
         self.lost_after = lost_after
         self.is_lost = False
 
-    def _held(self, _key: str) -> str:
+    def _held(self) -> str:
         if self.is_lost:
             raise StorageError("lost")
         return "shared"

@@ -28,7 +28,7 @@ def proxy(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
 @pytest.fixture
 def bucket(proxy: Proxy) -> Bucket:
     """Two manifests with tables beside them, one result, and a plan."""
-    bucket = open_bucket(f"s3://{proxy.s3.bucket()}/nights", lambda _: "me", proxy.s3.environ)
+    bucket = open_bucket(f"s3://{proxy.s3.bucket()}/nights", lambda: "me", proxy.s3.environ)
     for number in (1, 2):
         for name in ("manifest.json", "publications.parquet"):
             bucket.put(f"snapshots/tenant=old/snapshot={number}/{name}", f"{name} {number}".encode())

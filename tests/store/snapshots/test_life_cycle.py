@@ -141,7 +141,7 @@ class TestKills:
             make_snapshot(DataFolder(tmp_path, objects=bucket), now=STARTED_AT + timedelta(days=day))
         before = {key: bucket.read(key) for key in all_keys(bucket)}
         for death in range(1, 200, 4):
-            bucket = Bucket(MemoryStore(), bucket.address, lambda _: OWNER)
+            bucket = Bucket(MemoryStore(), bucket.address, lambda: OWNER)
             for key, content in before.items():
                 bucket.put(key, content)
             data = DataFolder(tmp_path, objects=bucket)
@@ -167,7 +167,7 @@ class TestTwoMachines:
     def test_an_upload_of_another_machine_is_left_alone(self, bucket: Bucket, tmp_path: Path) -> None:
         """An upload in progress is invisible, not damage, and not removed; nobody else writes into it."""
         here = DataFolder(tmp_path / "here", objects=bucket)
-        there = DataFolder(tmp_path / "there", objects=Bucket(bucket._store, bucket.address, lambda _: "another"))
+        there = DataFolder(tmp_path / "there", objects=Bucket(bucket._store, bucket.address, lambda: "another"))
         mine, capture = finished_capture(here), finished_capture(there)
         with pytest.raises(Killed):
             publish(
@@ -200,7 +200,7 @@ class TestTwoMachines:
             def put(self, key: str, content: bytes | Path) -> bool:
                 return True if key.endswith("publications.parquet") else super().put(key, content)
 
-        data = DataFolder(tmp_path, objects=LosingBucket(bucket._store, bucket.address, lambda _: OWNER))
+        data = DataFolder(tmp_path, objects=LosingBucket(bucket._store, bucket.address, lambda: OWNER))
         with pytest.raises(StorageError, match="Nothing was published"):
             publish(data, finished_capture(data), STARTED_AT)
         assert data.snapshots() == []
