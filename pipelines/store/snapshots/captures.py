@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow.parquet as pq
@@ -194,25 +194,15 @@ def count_ids(raw_path: Path, key: PersonalKey | None, *, text_ids: bool = False
     return counts
 
 
-KEYS_PER_PASS = 400_000
-"""Keys that one pass compares: memory does not grow with the library (I11). They take some 10 MiB, and another pass 0.1 s of a million."""
-
-
 def _count(database: duckdb.DuckDBPyConnection, key: str) -> IdCounts:
     """Counts rows, distinct values and empty values of an SQL expression over the file."""
-    keys = f"(SELECT {key} AS key FROM file)"  # noqa: S608  an expression of ours
-    sums = f"SELECT count(*), count(key), coalesce(bit_xor(hash(key)), 0) FROM {keys}"  # noqa: S608
-    [(rows, present, digest)] = database.execute(sums).fetchall()
-    parts = 1 + present // KEYS_PER_PASS
-    distinct, duplicates = 0, list[Any]()
-    for part in range(parts):
-        of_part = f"FROM {keys} WHERE key IS NOT NULL AND hash(key) % {parts} = {part}"
-        [(occurrences, different)] = database.execute(f"SELECT count(*), count(DISTINCT key) {of_part}").fetchall()
-        distinct += different
-        if occurrences != different:
-            repeated = f"SELECT key {of_part} GROUP BY key HAVING count(*) > 1 ORDER BY key LIMIT 10"
-            duplicates += [row[0] for row in database.execute(repeated).fetchall()]
-    return IdCounts(rows, distinct, rows - present, sorted(duplicates)[:10], digest=digest)
+    groups = f"SELECT {key} AS key, count(*) AS rows FROM file GROUP BY ALL"  # noqa: S608  an expression of ours
+    [(rows, distinct, without, duplicates, digest)] = database.execute(
+        "SELECT coalesce(sum(rows), 0), count(key), coalesce(sum(rows) FILTER (key IS NULL), 0), "  # noqa: S608
+        "coalesce(min(key, 10) FILTER (rows > 1), []), coalesce(bit_xor(hash(key)) FILTER (key IS NOT NULL), 0) "
+        f"FROM ({groups})"
+    ).fetchall()
+    return IdCounts(rows, distinct, without, duplicates, digest=digest)
 
 
 _CAPTURE_FACTS_DECODER = msgspec.json.Decoder(CaptureFacts)

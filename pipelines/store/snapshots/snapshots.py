@@ -198,11 +198,6 @@ class DataFolder:
         """Whether several machines work on the data: it is in a bucket, and the state in a database."""
         return not self.state.is_own and not isinstance(self.objects, Folder)
 
-    @property
-    def common(self) -> Objects:
-        """The place for what all runs know: the local folder, or the bucket where several machines work on the data."""
-        return self.objects if self.is_shared else Folder(self.path)
-
     def fence(self, tenant: str) -> int:
         """The number of this run's lease of a tenant. Raises `StorageError` where it has lost that."""
         return self.state.fence(tenant, self.objects.address)
