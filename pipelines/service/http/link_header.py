@@ -17,10 +17,16 @@ _PART = r"""
     (?: = [ \t]*+ ("(?:[^"\\]++|\\.)*+"|[^";,]*+) )?        # a quoted string or a token
 """
 _PARAMETER = re.compile(_PART, re.VERBOSE | re.DOTALL)
-_LINK = re.compile(rf"<([^<>]*+)>((?:{_PART})*+)", re.VERBOSE | re.DOTALL)
-_BETWEEN = re.compile(r"[ \t,]*+")
-_END = re.compile(r"[ \t]*+(?:,|\Z)")
-_REST = re.compile(r'(?:[^",]++|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z))*+', re.DOTALL)
+_ITEM = re.compile(
+    rf"""
+    [ \t,]*+
+    (?: <(?P<target>[^<>]*+)> (?P<parameters>(?:{_PART})*+) [ \t]*+ )?
+    (?P<rest> (?: [^",]++ | "(?:[^"\\]++|\\.)*+(?:"|\\?\Z) )*+ )         # up to the next comma outside of quotes
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""A link, and what follows it but belongs to none."""
+
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -32,10 +38,7 @@ class Link(NamedTuple):
 
     def parameter(self, name: str) -> str | None:
         """Return the value of the first parameter with this name: later ones do not count (RFC 8288, 3.3); `None` without one."""
-        for parameter, value in self.parameters:
-            if parameter == name:
-                return value
-        return None
+        return next((value for parameter, value in self.parameters if parameter == name), None)
 
     @property
     def relations(self) -> list[str]:
@@ -53,30 +56,16 @@ class LinkHeader:
 
 def parse_links(lines: Iterable[str]) -> LinkHeader:
     """Returns the links of the `Link` header lines of one response. Never raises."""
-    parsed = [link for line in lines for link in _parse_line(line)]
-    return LinkHeader(tuple(link for link in parsed if link is not None), garbled=None in parsed)
-
-
-def _parse_line(line: str) -> Iterator[Link | None]:
-    """Yields the links of one line, and `None` for each part that is no link."""
-    position = 0
-    while (position := _end_of(_BETWEEN, line, position)) < len(line):
-        if link := _LINK.match(line, position):
-            position = link.end()
-            yield Link(link[1].strip(), tuple(_parameters(link[2])))
-            if _END.match(line, position):
-                continue
-        yield None
-        position = _end_of(_REST, line, position)
+    items = [item for line in lines for item in _ITEM.finditer(line)]
+    links = (
+        Link(item["target"].strip(), tuple(_parameters(item["parameters"])))
+        for item in items
+        if item["target"] is not None
+    )
+    return LinkHeader(tuple(links), garbled=any(item["rest"] for item in items))
 
 
 def _parameters(text: str) -> Iterator[tuple[str, str]]:
     for name, value in _PARAMETER.findall(text):
         if name:
             yield name.lower(), _ESCAPE.sub(r"\1", value[1:-1]) if value[:1] == '"' else value.strip()
-
-
-def _end_of(pattern: re.Pattern[str], line: str, position: int) -> int:
-    """Where the match of a pattern ends that also matches nothing."""
-    match = pattern.match(line, position)
-    return match.end() if match else position
