@@ -9,8 +9,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from pipelines.errors import ProtocolError
-
 
 class RawRecords:
     """The records of some pages, collected for a raw table."""
@@ -40,33 +38,14 @@ class RawRecords:
         self.hashes += [hashlib.sha256(payload).hexdigest() for payload in payloads]
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        """All records as rows of the raw table. Raises `ProtocolError` if one is not UTF-8."""
-        try:
-            payloads = pa.array(self.payloads, pa.string())  # checks UTF-8
-        except pa.ArrowInvalid:
-            raise self._not_text() from None
+        """All records as rows of the raw table."""
         columns: dict[str, list[Any]] = {
             "id": self._ids,
             "page": self._pages,
+            "payload": self.payloads,
             "sha256": self.hashes,
             "owner": self._owners,
         }
-        arrays = [
-            payloads if field.name == "payload" else pa.array(columns[field.name], field.type) for field in schema
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    def _not_text(self) -> ProtocolError:
-        index = next(index for index, payload in enumerate(self.payloads) if not _is_utf8(payload))
-        return ProtocolError(
-            f"A record on page {self._pages[index]} (id {self._ids[index]}) is not valid UTF-8, as JSON must be. Reading stopped. Nothing "
-            "was published. Report this record to the service's operators."
+        return pa.RecordBatch.from_arrays(
+            [pa.array(columns[field.name], field.type) for field in schema], schema=schema
         )
-
-
-def _is_utf8(payload: bytes) -> bool:
-    try:
-        payload.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

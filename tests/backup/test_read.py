@@ -149,9 +149,9 @@ class TestFailure:
     """A failed run publishes nothing, reports the cause, and leaves the last good snapshot current (I5)."""
 
     def test_bytes_that_are_no_text(self, canned: Callable[..., BackupRunner]) -> None:
-        """JSON is UTF-8; a record in another encoding stops the run before any of it is stored."""
+        """JSON is UTF-8; a list in which nothing else can be read stops the run before any of it is stored."""
         runner = canned(b'{"records": [{"id": 1}, {"id": 2, "title": "caf\xe9"}]}', totals=[2], kind="text/plain")
-        with pytest.raises(ProtocolError, match=r"page 1 \(id 2\) is not valid UTF-8"):
+        with pytest.raises(ProtocolError, match=r"not a listing .*utf-8"):
             runner.back_up()
 
     def test_a_snapshot_that_the_catalogue_cannot_show(
