@@ -5,9 +5,7 @@ There is one connection for each process and purpose, opened late and closed bef
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
@@ -20,7 +18,7 @@ from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
 from pipelines.file_access import make_file, make_private_file
 from pipelines.state.leases import LeaseTable
-from pipelines.state.store import Moment, Session, Ticking, weakly
+from pipelines.state.store import Moment, OneConnection, Session, Ticking
 from pipelines.state.tables import VERSION, check_moves, prepare, version_of
 
 LOCK_SECONDS = 30.0
@@ -84,25 +82,21 @@ class LocalState:
         """Nothing: each store closes its own connection."""
 
 
-class SqliteStore:
-    """One connection to the SQLite file for all threads of a process, opened when needed.
+class SqliteStore(OneConnection[sqlite3.Connection]):
+    """One connection to the SQLite file. `durable`: a write survives a loss of power too, at the price of waiting for the disk.
 
-    `durable`: a write survives a loss of power too, at the price of waiting for the disk.
-    The connection is closed before every fork: SQLite in the child would take the locks of the parent's connection for its own.
+    After a fork, SQLite in the child would take the locks of the parent's connection for its own.
     """
 
     taken = "taken"
     allowance = 0.0
 
     def __init__(self, state: LocalState, clock: Ticking, *, durable: bool) -> None:
+        super().__init__()
         self._state = state
         self._path = state.path
         self._durable = durable
         self._clock = clock
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-        after = weakly(self._after_fork)
-        os.register_at_fork(before=weakly(self._before_fork), after_in_parent=after, after_in_child=after)
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
@@ -142,11 +136,6 @@ class SqliteStore:
         with closing(sqlite3.connect(self._path, timeout=LOCK_SECONDS, check_same_thread=False)) as db:
             yield from db.execute(query, values)
 
-    def close(self) -> None:
-        """Close the connection; the next transaction opens another."""
-        with self._lock:
-            self._disconnect()
-
     def _open(self) -> sqlite3.Connection:
         (make_private_file if self._state.private else make_file)(self._path)
         db = sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False)
@@ -179,18 +168,6 @@ class SqliteStore:
             wait=wait_fixed(_AGAIN_SECONDS),
             reraise=True,
         )(db.execute, "PRAGMA journal_mode = WAL")
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _before_fork(self) -> None:
-        self._lock.acquire()
-        self._disconnect()
-
-    def _after_fork(self) -> None:
-        self._lock.release()
 
 
 class _SqliteTables:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 Values = Sequence[Any] | Mapping[str, Any]
 """The values of a statement: in the order of its `?`, or by the names of its `:name`."""
@@ -139,6 +141,45 @@ class State(Protocol):
     def close(self) -> None:
         """Close connections."""
         ...
+
+
+class Closing(Protocol):
+    """A connection of any database."""
+
+    def close(self) -> None: ...  # noqa: D102
+
+
+C = TypeVar("C", bound=Closing)
+
+
+class OneConnection(Generic[C]):
+    """One connection for all threads of a process, which take turns by `_lock`. It is opened when needed.
+
+    It is closed before every fork, so that parent and child never share one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: C | None = None
+        after = weakly(self._after_fork)
+        os.register_at_fork(before=weakly(self._before_fork), after_in_parent=after, after_in_child=after)
+
+    def close(self) -> None:
+        """Close the connection; the next transaction opens another."""
+        with self._lock:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _before_fork(self) -> None:
+        self._lock.acquire()
+        self._disconnect()
+
+    def _after_fork(self) -> None:
+        self._lock.release()
 
 
 def weakly(method: Callable[[], None]) -> Callable[[], None]:
