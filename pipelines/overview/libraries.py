@@ -93,8 +93,8 @@ class Overview:
 
 def overview(settings: Settings, data: DataFolder, now: datetime) -> Overview:
     """The state of every library of bookferry.toml, and the plans that are open."""
-    data = as_listed(data, [*(f"snapshots/tenant={name}" for name in settings.tenants), *RESULTS])
     plans = open_plans(settings, data)
+    data = as_listed(data, [*(f"snapshots/tenant={name}" for name in settings.tenants), *RESULTS])
     libraries = [_library(settings, data, name, plans, now) for name in settings.tenants]
     waiting, incomplete = ([plan for plan in plans if bool(plan.waits_for) is waits] for waits in (True, False))
     return Overview(libraries, waiting, incomplete, _next_run(settings, now))

@@ -30,15 +30,13 @@ def open_data(settings: Settings, keys: PersonalKeys | None = None) -> DataFolde
 
 
 def as_listed(data: DataFolder, folders: Sequence[str]) -> DataFolder:
-    """The data as one listing of these folders has it. In a bucket, each of many small reads would take its time."""
+    """What the data has in these folders, as one listing shows it. In a bucket, each of many small reads would take its time."""
     if isinstance(data.objects, Folder):
         return data
-    from pipelines.store.objects.buckets import Bucket  # noqa: PLC0415  as above
-    from pipelines.store.objects.listed import ListedBucket  # noqa: PLC0415
+    from pipelines.store.objects import buckets, listed  # noqa: PLC0415  as above
 
-    assert isinstance(data.objects, Bucket)  # noqa: S101  there is no third kind
-    listed = ListedBucket(data.objects, folders, data.path)
-    return DataFolder(data.path, data.keys, listed, data.state)
+    assert isinstance(data.objects, buckets.Bucket)  # noqa: S101  there is no third kind
+    return DataFolder(data.path, data.keys, listed.as_listed(data.objects, folders, data.path), data.state)
 
 
 def _machine(folder: Folder) -> str:

@@ -147,10 +147,10 @@ class Bucket:
 
     def below(self, folder: str) -> Iterator[ObjectInfo]:
         """The store's listing."""
-        return (ObjectInfo(entry["path"], entry["size"]) for entry in self._list(folder))
+        return (ObjectInfo(entry["path"], entry["size"]) for entry in self.listing(folder))
 
-    def _list(self, folder: str) -> Iterator[ObjectMeta]:
-        """It must be sorted, because callers that remove unused objects compare it with sorted names."""
+    def listing(self, folder: str) -> Iterator[ObjectMeta]:
+        """The entries of the store. They must be sorted, because callers that remove unused objects compare them with sorted names."""
         last = ""
         pages: Iterator[Sequence[ObjectMeta]] | None = None
 
