@@ -166,7 +166,9 @@ class RequestForms:
             } | content
         content = nested(content)
         if resource_type.record_type:
-            content = {"type": resource_type.record_type, "id": str(target_id)} | content
+            taken = self._writable(row.resource)
+            named = {"type": resource_type.record_type, "id": str(target_id)}
+            content = {name: value for name, value in named.items() if taken is None or name in taken} | content
         return Request(resource_type.method, path, _wrapped(resource_type.wrapped_in, content), content.keys())
 
     def action(self, row: PlanRow, field: str, target_id: RecordId) -> tuple[str, str]:

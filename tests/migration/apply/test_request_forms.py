@@ -14,7 +14,7 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.field_mapping import FieldMapping
 from pipelines.migration.model.journal import Journal
 from pipelines.service.clock import SystemClock
-from pipelines.shapes.model import Description, ResourceSchema
+from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
 from pipelines.state.local import LocalState
 from tests.migration.plan.test_mapping import file_of, learner_of, text_of
 from tests.migration.sample_plans import TYPES, row
@@ -48,14 +48,22 @@ def test_a_member_is_removed_where_the_description_leaves_no_doubt_of_its_addres
     assert form.removes("collections", "publication_ids") is is_taken
 
 
-def test_a_change_in_json_api_names_the_type_and_the_id_of_the_record(tmp_path: Path, journal: Journal) -> None:
-    """Without a description, by the form of the records; the mapping file has it in a line, which is followed."""
+@pytest.mark.parametrize("described", [(), ("type", "attributes"), ("type", "id", "attributes")])
+def test_a_change_in_json_api_names_the_type_and_the_id_of_the_record(
+    tmp_path: Path, journal: Journal, described: tuple[str, ...]
+) -> None:
+    """By the form of the records, as far as a description takes them; the mapping file has it in a line, which is followed."""
+    fields = {name: FieldSchema() for name in described}
+    schema = ResourceSchema(change=PayloadSchema(fields) if fields else None)
+    description = Description(address="", learned_at="", resources={"tasks": schema})
+    names = {"type", "id"} & {*(described or ("type", "id"))}
     record = {"id": 7, "type": "to-dos", "attributes": {"title": "A"}}
     learner = learner_of(tmp_path, [record], ResourceSchema())
     text, assumed = text_of([learner]), 'requests = { method = "PATCH", wrapped_in = "data", record_type = "to-dos" }'
     assert assumed in text
     for line, kind in ((assumed, "to-dos"), (assumed.replace("to-dos", "tasks"), "tasks")):
         followed = file_of(text.replace(assumed, line)).follow(learner.type)
-        forms = RequestForms("new", {}, None, {"tasks": followed}, journal, lambda _resource, _number: record)
+        forms = RequestForms("new", {}, description, {"tasks": followed}, journal, lambda _resource, _number: record)
         request = forms.change(row(1, Action.PATCH, resource="tasks"), 7, {"attributes/title": "B"})
-        assert request.body == {"data": {"type": kind, "id": "7", "attributes": {"title": "B"}}}
+        named = {name: value for name, value in {"type": kind, "id": "7"}.items() if name in names}
+        assert request.body == {"data": {**named, "attributes": {"title": "B"}}}
