@@ -1,6 +1,8 @@
--- The findings of a report on a snapshot, from the views publications, identifiers and files over its staged tables, and titles, which has
--- each record once: everything that a librarian may want to check. Texts from records are cut (short): a reader needs their beginning, and
--- one record may have a megabyte.
+-- The findings of a report on a snapshot, from the views publications, identifiers and files over its staged tables: everything that a
+-- librarian may want to check. A snapshot has each record once. Texts from records are cut (short): a reader needs their beginning, and one
+-- record may have a megabyte.
+CREATE TEMP MACRO short(text) AS left(text, 1000);
+CREATE TEMP VIEW titles AS SELECT id AS record, short(title) AS record_title FROM publications;
 
 -- A date may be a year or a month. Duplicates are compared by year.
 CREATE TEMP MACRO year_of(raw) AS nullif(regexp_extract(trim(raw), '^[0-9]{4}(?:$|[^0-9])'), '')[:4];

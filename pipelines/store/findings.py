@@ -204,20 +204,6 @@ class Findings:
         return self._database.execute(sql, values or None).fetchall()
 
 
-_ONCE = "(SELECT id, any_value(title) AS title FROM publications GROUP BY id)"
-_TITLES = """
-    CREATE TEMP MACRO short(text) AS left(text, 1000);
-    CREATE TEMP VIEW titles AS SELECT id AS record, short(title) AS record_title FROM {source};
-"""
-"""The title of each record. Where none is there twice, titles need no grouping, and are not kept in memory."""
-
-
-def _has_each_once(snapshot: Snapshot) -> bool:
-    """Whether no record is there twice. A partial listing may have read one twice."""
-    facts = snapshot.manifest.resources.get(PUBLICATIONS.name)
-    return facts is not None and facts.records - facts.without_id == facts.distinct_ids
-
-
 def shown_residue(manifest: Manifest) -> dict[str, dict[str, int]]:
     """Resource → residue key → number of records with it, of the tables that are not about people; at most `MOST_KEYS` of a resource."""
     return {
@@ -260,7 +246,6 @@ def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterat
             database.execute(f"CREATE TEMP VIEW {table.name.removeprefix('publication_')} AS FROM {source}")
         database.execute(f"SET VARIABLE spelling = [{', '.join(map(literal, SPELLING))}]")
         try:
-            database.execute(_TITLES.format(source="publications" if _has_each_once(snapshot) else _ONCE))
             database.execute(_sql("findings"))
         except duckdb.BinderException:  # a column is not there
             raise StorageError(

@@ -103,19 +103,6 @@ def test_what_a_line_says_of_a_repaired_field(data: DataFolder) -> None:
     assert shared[0]["suggestion"].startswith("Compare the records 2 and 4.")
 
 
-@pytest.mark.long
-def test_a_record_that_a_partial_listing_holds_twice_is_no_duplicate(data: DataFolder) -> None:
-    """It looks like itself; with another record it is one of two."""
-    once = {"id": 1, "title": "Émile", "published_on": "1762", "doi": "10.1000/1"}
-    report = make_report(data, snapshot_of(data, [once, once], complete=False), now=NOW)
-    assert report.to_do == 0
-    other = {"id": 2, "title": "EMILE.", "published_on": "1762-05-01"}
-    report = make_report(
-        data, snapshot_of(data, [once, once, other], complete=False, now=STARTED_AT + timedelta(1)), now=NOW
-    )
-    assert [(line["record"], line["value"]) for line in lines_of(report)] == [("1", "Émile"), ("2", "EMILE.")]
-
-
 def test_dates_files_and_residue(data: DataFolder) -> None:
     """Each date is in one count; a file that could not be had is a line, one that no backup asked for is none.
 
