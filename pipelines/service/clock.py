@@ -8,21 +8,14 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from pipelines.errors import TemporaryError
+from pipelines.state.store import Ticking
 
 
-class Clock(Protocol):
-    """The two times, and waiting. Safe to use from several threads."""
-
-    def monotonic(self) -> float:
-        """Return seconds since a moment that all processes on this machine share; never set back, but restarted at boot."""
-        ...
+class Clock(Ticking, Protocol):
+    """The two times, and waiting. Safe to use from several threads. `sleep` raises the exceptions of signal handlers."""
 
     def now(self) -> datetime:
         """Return the time of day in UTC, which a person or NTP may set forward or back."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Return after `seconds` or slightly later; raise the exceptions of a signal handler (KeyboardInterrupt)."""
         ...
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-
 from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.state.local import LocalState
@@ -13,11 +10,11 @@ from pipelines.state.store import State
 STATE_FILE = "state.db"
 
 
-def open_state(settings: Settings, environ: Mapping[str, str] = os.environ) -> State:
+def open_state(settings: Settings) -> State:
     """The state of these settings. Nothing is read or written yet."""
     if settings.state == "local":
         return local_state(settings)
-    return postgres_state(settings, environ)
+    return postgres_state(settings)
 
 
 def local_state(settings: Settings, *, moving: bool = False) -> LocalState:
@@ -25,11 +22,11 @@ def local_state(settings: Settings, *, moving: bool = False) -> LocalState:
     return LocalState(settings.data / STATE_FILE, moving=moving)
 
 
-def postgres_state(settings: Settings, environ: Mapping[str, str] = os.environ, *, moving: bool = False) -> State:
+def postgres_state(settings: Settings, *, moving: bool = False) -> State:
     """The state in the database, whatever the settings name. `moving`: also if it was moved."""
     from pipelines.state.postgres import PostgresState  # noqa: PLC0415  most users have no database
 
-    return PostgresState(settings.state_database(environ), libraries=() if moving else libraries_of(settings))
+    return PostgresState(settings.state_database(), libraries=() if moving else libraries_of(settings))
 
 
 def libraries_of(settings: Settings) -> set[str]:

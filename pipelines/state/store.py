@@ -17,7 +17,7 @@ class Ticking(Protocol):
     """The part of a clock that a store needs."""
 
     def monotonic(self) -> float:
-        """Return seconds since a moment that all processes on this machine share."""
+        """Return seconds since a moment that all processes on this machine share; never set back, but restarted at boot."""
         ...
 
     def sleep(self, seconds: float, /) -> None:

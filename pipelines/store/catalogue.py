@@ -130,12 +130,15 @@ def open_catalogue(data: DataFolder, *, personal: bool = False) -> Iterator[duck
     with storage_errors(data.catalogue_path):
         database = connect_duckdb(data.catalogue_path, read_only=True)
     with database:
-        data.objects.attach(database)
-        database.execute("SET TimeZone = 'UTC'")
+        _prepare(database, data)
         if personal:
-            with damage_named(data):
-                _create_personal_views(database, data.keys, snapshots)
+            _create_personal_views(database, data, snapshots)
         yield database
+
+
+def _prepare(database: duckdb.DuckDBPyConnection, data: DataFolder) -> None:
+    data.objects.attach(database)
+    database.execute("SET TimeZone = 'UTC'")
 
 
 def _create_views(database: duckdb.DuckDBPyConnection, data: DataFolder, snapshots: Sequence[Snapshot]) -> None:
@@ -209,15 +212,11 @@ def damage_named(data: DataFolder) -> Iterator[None]:
 def catalogue_in_memory(data: DataFolder, *, personal: bool = False) -> duckdb.DuckDBPyConnection:
     """The same views in a DuckDB in memory: nothing is written, and later backups do not change them. The caller closes it."""
     snapshots = _required_snapshots(data)
-    database = (
-        duckdb.connect()
-    )  # as the analyst's notebook has it: DuckDB refuses to change its progress bar there without ipywidgets
-    data.objects.attach(database)
-    database.execute("SET TimeZone = 'UTC'")
+    database = duckdb.connect()  # in a notebook, DuckDB refuses to change its progress bar without ipywidgets
+    _prepare(database, data)
     _create_views(database, data, snapshots)
     if personal:
-        with damage_named(data):
-            _create_personal_views(database, data.keys, snapshots)
+        _create_personal_views(database, data, snapshots)
     return database
 
 
@@ -235,13 +234,14 @@ def _required_snapshots(data: DataFolder) -> list[Snapshot]:
 
 
 def _create_personal_views(
-    database: duckdb.DuckDBPyConnection, keys: PersonalKeys, snapshots: Sequence[Snapshot]
+    database: duckdb.DuckDBPyConnection, data: DataFolder, snapshots: Sequence[Snapshot]
 ) -> None:
     """Create temporary views in this connection; they come before views of the same names in the file."""
-    for fingerprint in keys.fingerprints:
-        register_key(database, keys.get(fingerprint))
-    for statement in _views(snapshots, keys):
-        database.execute(statement.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
+    for fingerprint in data.keys.fingerprints:
+        register_key(database, data.keys.get(fingerprint))
+    with damage_named(data):
+        for statement in _views(snapshots, data.keys):
+            database.execute(statement.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
 
 
 def _remove_unfinished(data: DataFolder) -> None:

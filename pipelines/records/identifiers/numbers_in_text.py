@@ -238,7 +238,7 @@ def _read_run(numbers: NumberStandard, run: str, rules: tuple[str, ...]) -> list
     if len(chunks) > 1:
         numerals = [chunk for chunk in chunks if not re.fullmatch(_AMOUNT, chunk)]  # an amount, the price in a bar code
         rules = rules if numerals == chunks else (*rules, "qualifier")
-        values = [value for chunk in numerals for value in _read_chunk(numbers, chunk, rules)]
+        values = [value for chunk in numerals for value in _read_run(numbers, chunk, rules)]
         if any(value.verdict in GOOD for value in values):
             return values
     return [FoundIdentifier(numbers.name, run, INVALID, join_rules(whole.rules))]
@@ -260,12 +260,6 @@ def _with_zeros(numbers: NumberStandard, identifiers: list[FoundIdentifier], *, 
         else:
             settled.append(identifier)
     return settled
-
-
-def _read_chunk(numbers: NumberStandard, chunk: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
-    if _ONLY_NUMBERS.fullmatch(chunk):
-        return _read_run(numbers, chunk, rules)
-    return [FoundIdentifier(numbers.name, chunk, UNRECOGNISED, Rule.TEXT)]
 
 
 def _row(numbers: NumberStandard, run: str) -> list[Validation] | None:

@@ -60,12 +60,11 @@ class AuthorizationServer:
         *,
         budget: Budget,
         clock: Clock,
-        transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.base_url = base_url
         self.resource = f"{base_url}/api/v3"
         self._clock = clock
-        network = transport or NetworkTransport(base_url)
+        network = NetworkTransport(base_url)
         self._rings = OriginTransport(BudgetTransport(network, budget=budget, clock=clock), base_url=base_url)
 
     def register(self, redirect_uris: Sequence[str], scopes: Iterable[str], auth: str) -> Registration:

@@ -7,7 +7,6 @@ leaves only whole snapshots (I5); the next removal deletes the hidden ones.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ import msgspec
 from pipelines.errors import StorageError
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.settings.retention_and_notify import RetentionSettings
-from pipelines.state.store import Ticking
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.maintenance.reports import REPORTS
 from pipelines.store.maintenance.results import DRILLS, VERIFICATIONS, remove_orphans
@@ -151,7 +149,6 @@ def prune(
     tenant: str | None,
     dry_run: bool,
     before_removal: Callable[[Mapping[str, Collection[str]]], None] = lambda _: None,
-    clock: Ticking = time,
 ) -> PruneResult:
     """Remove the snapshots of `tenant`, or of all tenants, that the policy does not keep; then the blobs that no snapshot names.
 
@@ -161,7 +158,7 @@ def prune(
     `TenantBusyError`. `before_removal` is called with the snapshots that stay (tenant → ids) before any file goes, also if all stay: a
     killed removal is continued.
     """
-    with nullcontext() if dry_run else removal(data, clock):
+    with nullcontext() if dry_run else removal(data):
         selected = data.tenants() if tenant is None else [tenant]
         busy = [] if dry_run else sorted(data.leased(selected))
         if busy and tenant is not None:
