@@ -253,16 +253,13 @@ class LibraryClient:
             raise unclear_error(request, str(error)) if method == "POST" else error from None
         return response
 
-    def stream(self, url: httpx.URL, headers: dict[str, str], *, signed_in: bool) -> httpx.Response:
-        """Return the response to one GET of an address on the library's host, tried once; its body is not read yet: close it.
+    def stream(self, request: httpx.Request, *, signed_in: bool) -> httpx.Response:
+        """Return the response to a request to the library's host, tried once; its body is not read yet: close it.
 
-        Without a sign-in it may be any address there; the request is charged to the budget all the same. Raises the errors of httpx.
+        Without a sign-in it may go to any address there; it is charged to the budget all the same. Raises the errors of httpx.
         """
-        request = httpx.Request("GET", url, headers=headers)
-        return self._send(request, self._auth, self._origin_transport) if signed_in else self.send_unsigned(request)
-
-    def send_unsigned(self, request: httpx.Request) -> httpx.Response:
-        """Return the response to a request without a sign-in to the library's host; like `stream`, with any address and body."""
+        if signed_in:
+            return self._send(request, self._auth, self._origin_transport)
         return self._send(request, httpx.Auth(), self._budget_transport)
 
     def _fetched(self, request: httpx.Request, auth: httpx.Auth, transport: httpx.BaseTransport) -> httpx.Response:

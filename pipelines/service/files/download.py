@@ -101,9 +101,8 @@ class Downloads:
 
     def __init__(self, base_url: str, *, client: LibraryClient, clock: Clock) -> None:
         base = httpx.URL(base_url)
-        self._storages = StorageClient(base_url)
+        self._storages = StorageClient(base_url, client)
         self._api = f"{path_of(base).rstrip('/')}/api/"
-        self._client = client
         self._clock = clock
 
     def fetch(self, address: str, into: BinaryIO, *, size: int | None, etag: str | None = None) -> DownloadResult:
@@ -153,11 +152,9 @@ class Downloads:
 
     def _send(self, url: httpx.URL, headers: dict[str, str], *, redirected: bool) -> httpx.Response:
         """Send one request, with a sign-in only where its address allows that. A redirect never makes a request signed in."""
-        self._storages.check(url)
-        if self._storages.is_own_host(url):
-            signed_in = path_of(url).startswith(self._api) and not climbs(path_of(url)) and not redirected
-            return self._client.stream(url, {**HEADERS, **headers}, signed_in=signed_in)
-        return self._storages.send(httpx.Request("GET", url, headers={**HEADERS, **headers}), seconds=STALL_SECONDS)
+        is_api = self._storages.is_own_host(url) and path_of(url).startswith(self._api) and not climbs(path_of(url))
+        request = httpx.Request("GET", url, headers={**HEADERS, **headers})
+        return self._storages.send(request, seconds=STALL_SECONDS, signed_in=is_api and not redirected)
 
     def _check(self, response: httpx.Response) -> None:
         if response.status_code == HTTPStatus.OK:

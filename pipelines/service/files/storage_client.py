@@ -11,6 +11,7 @@ import threading
 import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception
 
+from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.retries import FailedTryError, retrying
@@ -41,10 +42,14 @@ class UnsafeAddressError(Exception):
 
 
 class StorageClient:
-    """Connections to the storage services of one library. Safe to use from several threads; `close` ends running requests."""
+    """Connections to the storage services of one library. Safe to use from several threads; `close` ends running requests.
 
-    def __init__(self, base_url: str) -> None:
+    `client`: of the library, for files on its own host.
+    """
+
+    def __init__(self, base_url: str, client: LibraryClient) -> None:
         base = httpx.URL(base_url)
+        self._client = client
         self._own = origin_of(base)
         self._at_home = is_loopback(base.host)
         self._lock = threading.Lock()
@@ -55,7 +60,7 @@ class StorageClient:
         """Whether this is the library's own host, where each request is charged to the budget (I1)."""
         return origin_of(url) == self._own
 
-    def check(self, url: httpx.URL) -> None:
+    def _check(self, url: httpx.URL) -> None:
         """Raise `UnsafeAddressError` for an address that leads to a service of this machine, or over plain http (I13)."""
         origin = origin_text(url)
         if url.userinfo or not url.host:
@@ -69,11 +74,15 @@ class StorageClient:
                 f"the library names an address that is not https ({origin}), over which anybody could change the file"
             )
 
-    def send(self, request: httpx.Request, *, seconds: float) -> httpx.Response:
-        """Return the response of another host, its body not read yet: close it. `seconds`: how long it may send nothing.
+    def send(self, request: httpx.Request, *, seconds: float, signed_in: bool = False) -> httpx.Response:
+        """Return the response, its body not read yet: close it. `seconds`: how long another host than the library's may send nothing.
 
-        Raises the errors of httpx, and `UnsafeAddressError` if the library names too many hosts.
+        `signed_in`: with a sign-in, on the library's own host. Raises the errors of httpx, and `UnsafeAddressError` for an address where no
+        file can be, or if the library names too many hosts.
         """
+        self._check(request.url)
+        if self.is_own_host(request.url):
+            return self._client.stream(request, signed_in=signed_in)
         request.extensions = {"timeout": httpx.Timeout(seconds, connect=CONNECT_SECONDS, pool=None).as_dict()}
         response = self._network(request.url).handle_request(request)
         response.request = request

@@ -65,7 +65,7 @@ class Uploads:
     def __init__(self, client: LibraryClient) -> None:
         self._client = client
         self._clock = client.clock
-        self._storages = StorageClient(client.api_url)
+        self._storages = StorageClient(client.api_url, client)
 
     def upload(
         self,
@@ -128,9 +128,8 @@ class Uploads:
         """
         asked = f"POST {origin_text(url)}"
         try:
-            self._storages.check(url)
             request = httpx.Request("POST", url, headers={**HEADERS, **body.headers}, content=body)
-            with closing(self._answer(request)) as response:
+            with closing(self._storages.send(request, seconds=STALL_SECONDS)) as response:
                 if response.status_code in _SAME_AGAIN and response.has_redirect_location:
                     return url_of(url.join(response.headers["location"]))
                 self._check(asked, form, response)
@@ -147,11 +146,6 @@ class Uploads:
                     f"{problem}; the file was not sent. Does this machine trust the storage's certificate?"
                 ) from None
             raise _RetryError(_gave_up(problem)) from None
-
-    def _answer(self, request: httpx.Request) -> httpx.Response:
-        if self._storages.is_own_host(request.url):
-            return self._client.send_unsigned(request)
-        return self._storages.send(request, seconds=STALL_SECONDS)
 
     def _check(self, asked: str, form: PresignResponse, response: httpx.Response) -> None:
         status, (code, message) = response.status_code, s3_error(response)
