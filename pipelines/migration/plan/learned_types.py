@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -58,6 +58,28 @@ Library = Mapping[str, RecordListing]
 """Resource → its records in the source."""
 
 
+class KnownFields(NamedTuple):
+    """What is known of the fields of a resource besides their shapes and a description."""
+
+    leads_to: Mapping[str, str] = {}
+    """Reference → the resource that the names beside its ids belong to."""
+    may_refer: Collection[str] = ()
+    """Fields of the source that may refer to records, whatever their names."""
+    by_kind: Mapping[str, FieldMapping | None] = {}
+    """References to records of several resources; None for one that no mapping can have."""
+    contradicted: Collection[str] = ()
+    """Fields whose description the target's own records do not keep to."""
+    contradicted_in_source: Collection[str] = ()
+    """Fields about which records of the source, which is the same service, contradict it: the target may still take them."""
+    posted: Mapping[str, str] = {}
+    """Field → how the entries of a list at an address of its own are added, as in `FieldMapping.post`."""
+    read: Collection[str] = ()
+    """The resources that are read in both libraries."""
+
+
+_NOTHING_KNOWN = KnownFields()
+
+
 class TypeLearner:
     """Learns how the records of one resource are moved.
 
@@ -79,74 +101,54 @@ class TypeLearner:
         read: Library,
         library: Callable[[], Library],
     ) -> None:
-        self._listing, self._library = source, library
-        self.assumed = assumed
+        self._listing, self._target, self._library = source, target, library
+        self.assumed, self._described, self._same_service = assumed, schema, same_service
         self._text_ids = text_ids_in(source.records(), library())
-        whole, of_target = shape_of(source, assumed.ruled, self._text_ids), shape_of(target, assumed.ruled)
-        self.by_kind = references_by_kind(source.records(), whole, library())
-        self._learn = partial(
-            self._type, assumed, whole, of_target, schema, target, posted=posted, same_service=same_service, read=read
-        )
-        self._leads_to, self._may_refer, self._links = dict[str, str](), dict[str, list[str]](), dict[str, list[str]]()
-        self._lost, self._with_ids = list[str](), set[str]()
+        self._shapes = shape_of(source, assumed.ruled, self._text_ids), shape_of(target, assumed.ruled)
+        self.by_kind = references_by_kind(source.records(), self._shapes[0], library())
+        forms = {key: reference.form for key, reference in self.by_kind.items()}
+        self._known = KnownFields(by_kind=forms, posted=posted, read=read)
+        self._links, self._lost, self._with_ids = dict[str, list[str]](), list[str](), set[str]()
         self.codes: Mapping[str, DifferingCodes] = {}
         """Path → the codes of other records there that are others in the target, which are asked about."""
         self.type = self._learn()
+        leads_to = dict[str, str]()
         if unknown := self.unknown_references:
-            self._leads_to = resources_by_names(self.records(), unknown, read)
-            self.type = self._learn()
+            leads_to = resources_by_names(self.records(), unknown, read)
+            self.type = self._learn(leads_to=leads_to)
         self._links = self._links_of(read)
-        self._leads_to |= {f"{key}/id": self._leads_to[key] for key in self._links.keys() & self._leads_to.keys()}
-        self.type = self._learn()
+        leads_to |= {f"{key}/id": leads_to[key] for key in self._links.keys() & leads_to.keys()}
+        self.type = self._learn(leads_to=leads_to)
         while names := [*plain_fields(self.type, assumed), *self._unasked()]:
             may_refer = fields_with_ids(self.records(), names, library(), self._text_ids)
             objects = {key for key in may_refer if objects_in(self.source.fields[key]) is not None}
-            self._may_refer |= may_refer
             self._with_ids |= objects
-            self.type = self._learn()
+            self.type = self._learn(may_refer={*self._known.may_refer, *may_refer})
             if not objects:
                 break
 
-    def _type(
-        self,
-        assumed: ResourceType,
-        whole: RecordShape,
-        of_target: RecordShape,
-        schema: ResourceSchema,
-        target: RecordListing,
-        *,
-        posted: Mapping[str, str],
-        same_service: bool,
-        read: Library,
-    ) -> ResourceType:
-        """The type, as far as is known where references lead."""
+    def _learn(self, **known: Any) -> ResourceType:
+        """The type, with what is known of its fields now."""
+        whole, of_target = self._shapes
         self.apart = TakenApart(whole, self.by_kind, self._links, self._with_ids)
-        self.source, self.schema = self.apart.shape(whole), self.apart.schema(schema)
+        self.source, self.schema = self.apart.shape(whole), self.apart.schema(self._described)
         contradicted_in_source = set[str]()
-        if same_service and assumed.sends_unproved:
+        if self._same_service and self.assumed.sends_unproved:
             contradicted_in_source = contradicted_fields(self.schema, self.records())
             contradicted_in_source |= _contradicted_by_shape(self.schema, fields_to_send(self.source))
-        contradicted = contradicted_fields(self.schema, map(self.apart.record, target.records()))
+        contradicted = contradicted_fields(self.schema, map(self.apart.record, self._target.records()))
         payload = self.schema.create.fields if self.schema.create else {}
         self.choices = {name: _choices(field) for name, field in payload.items() if name not in contradicted}
         """Field → the values that the target takes by its description, as far as its own records do not contradict it."""
+        self._known = self._known._replace(
+            contradicted=contradicted, contradicted_in_source=contradicted_in_source, **known
+        )
         learned = learn_from_shapes(
-            assumed,
-            whole,
-            of_target,
-            schema,
-            apart=self.apart,
-            contradicted=contradicted,
-            contradicted_in_source=contradicted_in_source,
-            leads_to=self._leads_to,
-            may_refer=self._may_refer,
-            by_kind={key: reference.form for key, reference in self.by_kind.items()},
-            posted=posted,
-            read=read,
+            self.assumed, whole, of_target, self._described, known=self._known, apart=self.apart
         )
         lost = dict.fromkeys(self._lost, LeftOut.NOT_DESCRIBED)
-        record_type = json_api_type([target, self._listing]) if ATTRIBUTES in whole.fields else ""
-        wrapped_in = learned.wrapped_in or (DATA if record_type and not schema.create else "")
+        record_type = json_api_type([self._target, self._listing]) if ATTRIBUTES in whole.fields else ""
+        wrapped_in = learned.wrapped_in or (DATA if record_type and not self._described.create else "")
         return msgspec.structs.replace(
             learned, left_out=learned.left_out | lost, record_type=record_type, wrapped_in=wrapped_in
         )
@@ -167,7 +169,7 @@ class TypeLearner:
     def _unasked(self) -> list[str]:
         """The fields that are left out because they, or objects in which they are, may have numbers of records, which is not asked yet."""
         left_out = {*self.unknown_references} & self.type.left_out.keys()
-        asked = self._with_ids | self._may_refer.keys()
+        asked = self._with_ids | {*self._known.may_refer}
         return [key for key in self.source.fields if key not in asked and left_out & {key, *objects_of([key])}]
 
     def ask(self, codes: Mapping[str, DifferingCodes]) -> None:
@@ -188,7 +190,7 @@ class TypeLearner:
 
     def is_known_by_names(self, key: str) -> bool:
         """Whether a field refers to the resource whose records have the names beside its numbers."""
-        return key in self._leads_to
+        return key in self._known.leads_to
 
     @property
     def unknown_references(self) -> list[str]:
@@ -269,22 +271,10 @@ def learn_from_shapes(
     target: RecordShape,
     schema: ResourceSchema,
     *,
+    known: KnownFields = _NOTHING_KNOWN,
     apart: TakenApart | None = None,
-    contradicted: Collection[str] = (),
-    contradicted_in_source: Collection[str] = (),
-    leads_to: Mapping[str, str] | None = None,
-    may_refer: Collection[str] = (),
-    by_kind: Mapping[str, FieldMapping | None] | None = None,
-    posted: Mapping[str, str] | None = None,
-    read: Collection[str] = (),
 ) -> ResourceType:
-    """The same from the shapes of the records of both sides.
-
-    `contradicted`: fields whose description the target's own records do not keep to; `contradicted_in_source`: fields about which records
-    of the source, which is the same service, contradict it: the target may still take them; `leads_to`: field → the resource that the
-    names beside its ids belong to; `may_refer`: fields of the source that may refer to records, whatever their names; `by_kind`:
-    references to records of several resources; `posted`: as `TypeLearner` has it.
-    """
+    """How records are moved, by the shapes of those of both sides. `apart`: the objects of the source's that are taken apart."""
     if not source.records:
         return assumed
     apart = apart or TakenApart(source)
@@ -304,30 +294,29 @@ def learn_from_shapes(
         proved = {*target.fields, *assumed.fields}
     else:
         names = _described_names(
-            payload, schema, shown, {*target.fields, *contradicted_in_source}.intersection(may_be_sent)
+            payload, schema, shown, {*target.fields, *known.contradicted_in_source}.intersection(may_be_sent)
         )
         names = {name: field for name, field in names.items() if name not in assumed.ruled and name not in in_target}
-        proved = {*target.fields, *contradicted, *(names.keys() - contradicted_in_source)}
+        proved = {*target.fields, *known.contradicted, *(names.keys() - known.contradicted_in_source)}
     method = schema.change.method if payload and schema.change else ""
-    by_kind = by_kind or {}
-    learned = _from_names(assumed, names, shown, spellings, payload, leads_to or {}, by_kind, may_refer, method)
-    learned = _without_unread(learned, assumed, read)
+    learned = _from_names(assumed, names, shown, spellings, payload, known, method)
+    learned = _without_unread(learned, assumed, known.read)
     decided = {key for name, field in learned.fields.items() for key in field.keys_sent(name)} | learned.left_out.keys()
     left_out = {
-        name: LeftOut.UNKNOWN_REFERENCE if name in by_kind else _why_left_out(name, payload, schema, field)
+        name: LeftOut.UNKNOWN_REFERENCE if name in known.by_kind else _why_left_out(name, payload, schema, field)
         for name, field in shown.items()
         if name not in decided
     }
     learned = _with_lists(msgspec.structs.replace(learned, left_out=left_out | learned.left_out), apart.lists)
     takes = {
-        name: _rule(names.get(name), target.fields.get(name), with_choices=name not in contradicted)
+        name: _rule(names.get(name), target.fields.get(name), with_choices=name not in known.contradicted)
         for name in (*learned.fields, *learned.required)
-        if name not in learned.references and name not in contradicted_in_source
+        if name not in learned.references and name not in known.contradicted_in_source
     }
     proved |= objects_of(proved)
     added = {
         name: msgspec.structs.replace(learned.fields[name], post=how)
-        for name, how in (posted or {}).items()
+        for name, how in known.posted.items()
         if name in learned.references
     }
     return msgspec.structs.replace(
@@ -400,9 +389,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     shown: Mapping[str, FieldShape],
     spellings: Mapping[str, str],
     payload: PayloadSchema | None,
-    leads_to: Mapping[str, str],
-    by_kind: Mapping[str, FieldMapping | None],
-    may_refer: Collection[str],
+    known: KnownFields,
     method: str,
 ) -> ResourceType:
     """The type with the fields of these names that the source has. `shown`: the fields of its records; `spellings`: their other names."""
@@ -415,14 +402,13 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         key = next((key for key in (*keys_of(name), spellings.get(name)) if key in shown), None)
         if key is None or (key != name and key in names):  # the payload has that field, too
             continue
-        if key in by_kind:
-            form = by_kind[key]
+        if key in known.by_kind:
+            form = known.by_kind[key]
             as_text = is_sent_as_text(names[name], shown[key])
             is_there = form is not None and form.kind in names
             mapping = msgspec.structs.replace(form, sent_as=_FORMS[False, as_text]) if form and is_there else None
         else:
-            known = leads_to.get(key)
-            mapping = _mapping_of(assumed, name, key, shown, names[name], known, may_refer_to_records=key in may_refer)
+            mapping = _mapping_of(assumed, name, key, shown, names[name], known)
         if mapping is None:
             left_out[key] = LeftOut.UNKNOWN_REFERENCE
             continue
@@ -452,20 +438,18 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     key: str,
     shown: Mapping[str, FieldShape],
     described: FieldSchema | None,
-    leads_to: str | None,
-    *,
-    may_refer_to_records: bool,
+    known: KnownFields,
 ) -> FieldMapping | None:
     """How one field is sent that the source has under a key; a question where it may refer to records, nobody knows to which.
 
-    None where such a field has a form that no reference has. `leads_to`: the resource, if it is known; `may_refer_to_records`: whether its
-    values may be ids.
+    None where such a field has a form that no reference has.
     """
-    field, resource = shown[key], leads_to
+    field, leads_to = shown[key], known.leads_to.get(key)
+    resource = leads_to
     is_assumed_plain = name in assumed.fields and name not in assumed.references
     if not leads_to and _is_reference(name, key, field):
         resource = resource_by_name(assumed, (name, key))
-    elif not leads_to and not may_refer_to_records and (is_assumed_plain or not may_name_records(key, field)):
+    elif not leads_to and key not in known.may_refer and (is_assumed_plain or not may_name_records(key, field)):
         return FieldMapping(any_order=True) if name in assumed.lists and _is_plain_list(field) else PLAIN
     elif not (leads_to or field.may_be_ids or field.has_ids):
         return None

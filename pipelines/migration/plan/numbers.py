@@ -49,7 +49,7 @@ _NUMBERS = re.compile(r"#?[1-9][0-9]{0,17}(?:\s*[,;|]\s*#?[1-9][0-9]{0,17})*")
 """Matches whole numbers as texts, as the service would write ids."""
 
 _KIND_AND_NUMBER = re.compile(
-    r"(?:.*[^\w-])?([a-z_-]*[a-z])[\s:=_#-]*(?:\b(?:id|no|nr)\b\.?[:=]?\s?)?#?([1-9][0-9]{0,17})", re.IGNORECASE
+    r"(?:.*?[^\w-])??([a-z_-]*[a-z])[\s:=_#-]*(?:\b(?:id|no|nr)\b\.?[:=]?\s?)?#?([1-9][0-9]{0,17})", re.IGNORECASE
 )
 """Matches a text that ends in a kind and a number, as in `user 3`, `User ID: 3`, `use:3` or `see loc-3`: one of all records, or it may be a
 title."""
@@ -179,7 +179,7 @@ def _numbers(value: object, *, is_title: bool, text_ids: Container[str]) -> Sequ
         if value in text_ids:
             return [value]
         kind_and_number = None if is_title or len(value) > MOST_OF_ADDRESS else _KIND_AND_NUMBER.fullmatch(value)
-        if kind_and_number and names_resource(kind_and_number[1]):
+        if kind_and_number and names_resource(kind_and_number[1]) and not _addressed_resource(value):
             return [int(kind_and_number[2])]
         return [int(number) for number in re.findall("[0-9]+", value)] if _NUMBERS.fullmatch(value) else []
     if isinstance(value, float) and value.is_integer():

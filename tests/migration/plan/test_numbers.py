@@ -66,6 +66,8 @@ def listings(tmp_path: Path) -> Listings:
         ("places", [{"41": True, "42": {"since": "May"}}], "publications"),
         ("home", ["gid://app/HardCopy/3"], "hard_copies"),
         ("home", ["user:3"], "users"),
+        ("home", ["use:41", "see pub-42"], "publications"),
+        ("home", ["of 41", "A-42"], None),
         ("home", ["//library.example.org/books/3", "doi:10.1000/3", "locations: 3", f"a/{'1' * 100_000} "], None),
         ("home", ["https://example.org/publications/3", "/publications/all", "see /users/3", "/papers/3"], None),
     ],
