@@ -203,20 +203,6 @@ class TestSteps:
             first.close()
             second.read_raw("old", "second", "publications")
 
-    @pytest.mark.long
-    def test_a_repeated_step_reads_nothing_again(self, runner: BackupRunner, sandbox: SandboxProcess) -> None:
-        """I9: whether the same run repeats it, or a run that continues it."""
-        with runner.library() as library:
-            _capture, first = library.read_raw("old", "run", "publications")
-            library.stage("old", "run", "publications")
-            spent = sandbox.counts()["requests"]
-            for run in ("run", "next"):
-                capture, facts = library.read_raw("old", run, "publications")
-                assert facts == first
-                assert "publications" in capture.facts.tables
-            assert sandbox.counts()["requests"] == spent
-            assert capture.path.name == "next"
-
 
 @pytest.mark.long
 class TestStaging:

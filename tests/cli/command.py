@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from pipelines.service.http.budget import Budget
 from pipelines.settings.config_file import load_settings
 from pipelines.state.local import LocalState
-from tests.cli.forks import Forks
+from tests.cli.forks import run_forked
 from tests.sandbox.process import SandboxProcess
 
 ROOT = Path(__file__).parents[2]
@@ -111,7 +111,7 @@ def run(
 ) -> Outcome:
     """Run `bookferry ARGUMENTS` in `folder` to its end. `before` runs in the new process; `typed` is its standard input."""
     if before is None:
-        done = FORKS.run(
+        done = run_forked(
             list(map(str, arguments)), folder=folder, environment=environment(**variables), typed=typed, seconds=seconds
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
@@ -132,9 +132,6 @@ def run(
 def raising(error: Exception) -> NoReturn:
     """What a command calls that ends with this error."""
     raise error
-
-
-FORKS = Forks(ROOT, environment())
 
 
 def checkout(folder: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -162,18 +161,6 @@ def test_a_mistake_of_ours_in_the_report_says_that_it_is_one(sandbox: SandboxPro
     )
     assert "Traceback" in done.stderr
     assert "; without a report; " in done.stdout.splitlines()[-1]
-
-
-@pytest.mark.long
-def test_a_tenant_that_is_being_read_is_refused(small: BackedUp, tmp_path: Path) -> None:
-    """One library is never read by two runs at once: the second one says so at once."""
-    installation = Installation.make(tmp_path, small.sandbox, "small")
-    with installation.no_budget() as wait_for_look:
-        first = installation.start("backup", "small", "--json")
-        wait_for_look()
-        installation.backup("--json").assert_failed(1, "Another run", "small")
-    out, _ = first.communicate(timeout=PATIENCE)
-    assert json.loads(out)["complete"] is True
 
 
 @pytest.mark.long

@@ -9,15 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pipelines.errors import TenantBusyError
-from pipelines.service.clock import SystemClock
-from pipelines.state.postgres import PostgresState
-from pipelines.store.objects.folders import Folder
-from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import Installation
 from tests.postgres import database
 from tests.sandbox.process import SandboxProcess
-from tests.state_places import Place
 
 
 @pytest.fixture
@@ -67,23 +61,3 @@ def test_without_a_database_nothing_is_sent(sandbox: SandboxProcess, tmp_path: P
     config.write_text(config.read_text().replace('postgres_env = "TEST_POSTGRES"\n', ""))
     installation.backup().assert_failed(2, 'postgres_env = "BOOKFERRY_POSTGRES"')
     assert sandbox.counts()["requests"] == 0
-
-
-@pytest.mark.long
-def test_two_work_folders_of_one_bucket_exclude_each_other(shared_place: Place, tmp_path: Path) -> None:
-    """Each machine has its own lock files; the lease is for the data, wherever its working files are."""
-    clock = SystemClock()
-    objects = Folder(tmp_path / "bucket")
-    one, other = (
-        DataFolder(tmp_path / name, objects=objects, state=shared_place.state(clock)) for name in ("one", "other")
-    )
-    with one.lease("old"):
-        assert other.leased(["old", "new"]) == {"old"}
-        with pytest.raises(TenantBusyError, match="Another run is at work on 'old'"), other.lease("old"):
-            pass
-        with other.lease("new"):
-            pass
-    assert other.leased(["old"]) == set()
-    with other.lease("old"):
-        pass
-    assert isinstance(one.state, PostgresState)

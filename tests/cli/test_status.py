@@ -24,7 +24,6 @@ from pipelines.store.stores import open_data
 from tests.backup.other_resources.signing import sign_in
 from tests.cli.command import Installation, run
 from tests.cli.conftest import SMALL
-from tests.cli.terminal import printed
 from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess
 
@@ -60,18 +59,6 @@ def test_before_and_after_the_first_backup(installation: Installation) -> None:
     for hours, status, problems in ((25, 0, []), (27, 3, [ProblemCode.BACKUP])):
         later = overview(settings, open_data(settings), datetime.now(UTC) + timedelta(hours=hours))
         assert (later.exit_status, [problem.code for problem in later.libraries[0].problems]) == (status, problems)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("columns", [60, 120])
-def test_one_screen(columns: int, library: Installation) -> None:
-    """Every number is there whole, at each width; the last line is the verdict."""
-    lines = [line for line in printed("status", folder=library.folder, columns=columns) if line]
-    assert len(lines) < 24
-    text = "\n".join(lines)
-    assert "5,445" in text
-    assert "library" in text
-    assert lines[-1] == "All is well: 1 library."
 
 
 def test_a_migration_that_was_begun(installation: Installation, sandbox: SandboxProcess) -> None:

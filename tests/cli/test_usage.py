@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from pipelines.settings.config_file import load_settings
 from tests.cli.command import run
-
-
-def test_version(tmp_path: Path) -> None:
-    done = run("--version", folder=tmp_path)
-    assert (done.status, done.out, done.err) == (0, f"bookferry {version('bookferry')}\n", "")
 
 
 @pytest.mark.parametrize("group", [[], ["snapshots"]])

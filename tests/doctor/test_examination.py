@@ -67,14 +67,6 @@ def test_the_sign_in_and_the_key_for_personal_data(
     assert (patient.sandbox.counts()["requests"], examined.requests) == (0, 0)
 
 
-@pytest.mark.long
-def test_an_unreachable_host(service: SandboxProcess, patient_of: PatientOf) -> None:
-    """Port 1 of this machine answers nobody."""
-    found = patient_of(service, "http://127.0.0.1:1/library").find("service")
-    assert (found.status, found.exit_status) == (CheckStatus.PROBLEM, ExitStatus.FAILED)
-    assert "cannot connect" in found.message
-
-
 @pytest.mark.parametrize(
     ("surroundings", "name", "status", "said"),
     [
@@ -122,13 +114,6 @@ def test_v2_is_over(patient: Patient, status: int) -> None:
     assert "has ended" in found["service"].message
     assert 'api = "v3"' in found["service"].message
     assert worst(examined.findings) is ExitStatus.USAGE
-
-
-@pytest.mark.long
-def test_requests_of_other_runs_are_seen(patient: Patient) -> None:
-    """The budget is one for all that works on the data folder (I1)."""
-    first = patient.examine().requests
-    assert f"; {first} of them used by other runs" in patient.find("rate").message
 
 
 def test_a_folder_that_cannot_be_made(patient: Patient) -> None:

@@ -154,19 +154,6 @@ def test_an_access_token_is_valid_for_one_hour(library: Library) -> None:
     assert 'error="invalid_token"' in late.headers["WWW-Authenticate"]
 
 
-def test_a_refresh_token_is_renewed_on_every_use(library: Library) -> None:
-    """service.md#tokens: an access token comes with a refresh token; each use replaces the refresh token."""
-    app = registered_client(library)
-    tokens = [app.sign_in()]
-    for _ in range(3):
-        answer = app.refresh(tokens[-1]["refresh_token"])
-        assert answer.status_code == 200
-        tokens.append(answer.json())
-        assert app.call(tokens[-1]["access_token"]).status_code == 200
-    assert len({each["refresh_token"] for each in tokens}) == 4
-    assert len({each["access_token"] for each in tokens}) == 4
-
-
 def test_the_target_at_code_redemption_has_to_match(library: Library) -> None:
     """service.md#oauth: `resource` may be sent with the code, and then has to equal that of the authorization."""
     app = registered_client(library)

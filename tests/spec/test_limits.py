@@ -10,14 +10,6 @@ VERSIONS = pytest.mark.parametrize("version", ["v2", "v3"])
 
 
 @VERSIONS
-@pytest.mark.parametrize(("asked", "size"), [("", 25), ("?per_page=50", 50), ("?per_page=51", 50), ("?per_page=3", 3)])
-def test_page_size(library: Library, version: str, asked: str, size: int) -> None:
-    """service.md#lists: a page has 25 entries by default and 50 at most."""
-    client = getattr(library, version)()
-    assert len(client.get(f"/publications{asked}").json()["records"]) == size
-
-
-@VERSIONS
 def test_pagination_headers(library: Library, version: str) -> None:
     """service.md#lists: `X-Total` is the total, `Link` has the first, previous, next and last page."""
     answer = getattr(library, version)().get("/publications?per_page=20&page=2")

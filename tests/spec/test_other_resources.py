@@ -75,21 +75,6 @@ def test_what_is_created_can_be_listed_and_changed(client: httpx.Client, path: s
         assert new(client, path)["id"] > created["id"]
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/hard_copies/locations"), ("DELETE", "/hard_copies/locations/1"), ("DELETE", "/hard_copies/locations"),
-        ("DELETE", "/authorities/1"), ("DELETE", "/authorities"), ("DELETE", "/tasks/1"), ("GET", "/tasks/1"),
-        ("GET", "/hard_copies/1"), ("PUT", "/collections/1"),
-    ],
-)  # fmt: skip
-def test_unsupported_methods_are_405(client: httpx.Client, method: str, path: str) -> None:
-    """service.md#other-resources: locations cannot be created or deleted, authorities cannot be deleted. Single records are not shown."""
-    answer = client.request(method, path)
-    assert answer.status_code == 405
-    assert method not in answer.headers["Allow"].split(", ")
-
-
 def test_locations_are_merged(client: httpx.Client) -> None:
     """service.md#other-resources: locations can be merged. Assumption: their hard copies move."""
     source, target = records(client, "/hard_copies/locations")[:2]

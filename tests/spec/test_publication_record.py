@@ -49,18 +49,6 @@ def test_an_invalid_date_is_refused(empty: Library, version: str, date: object) 
     )
 
 
-def test_null_or_an_empty_list_empties_a_field(empty: Library) -> None:
-    """Assumption: PATCH with null empties a field, with an empty list a list."""
-    client = empty.v3()
-    texts = {"publishable_type": "Book", "published_on": "2020-01-31", "abstract": "About tides"}
-    doi = {"type": "doi", "value": "10.1000/tides"}
-    created = create(client, **texts, authors=[{"name": "Ann"}], identifiers=[doi], categories=[{"name": "Sea"}])
-    nothing = {**dict.fromkeys(texts), "authors": [], "identifiers": [], "categories": []}
-    changed = client.patch(f"/publications/{created['id']}", json=nothing).json()
-    assert {name: changed[name] for name in nothing} == nothing
-    assert changed["title"] == created["title"]
-
-
 def test_several_identifiers_of_one_type_unknown_types_and_their_order_are_kept(empty: Library) -> None:
     """service.md#identifiers: the list of types is open. Assumption: several identifiers may have one type, and keep their order."""
     sent = [
@@ -147,17 +135,6 @@ def test_a_category_is_found_or_created_by_its_name(empty: Library) -> None:
         assert refusal(answer) == (422, "UnprocessableEntity")
         assert "categories[" in answer.json()["error"]["message"]
     assert client.get(f"/publications/{record['id']}").json() == record
-
-
-def test_references_that_exist_are_shown(empty: Library) -> None:
-    """service.md#references: references have an `id`. Assumption: a contributor is a user; a tenant has one organization."""
-    client = empty.v3()
-    shown = {"contributor": {"id": 1, "name": "Backup"}, "organization": {"id": 1, "name": "library"}}
-    assert create(empty.v2(), contributor={"id": 1})["contributor"] == shown["contributor"]
-    created = create(client, **{name: {"id": 1} for name in shown})
-    assert {name: created[name] for name in shown} == shown
-    changed = client.patch(f"/publications/{created['id']}", json=dict.fromkeys(shown)).json()
-    assert {name: changed[name] for name in shown} == dict.fromkeys(shown)
 
 
 @pytest.mark.parametrize("field", ["assets", "assets_attributes"])

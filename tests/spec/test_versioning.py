@@ -12,13 +12,6 @@ import yaml
 from tests.spec.conftest import Library, links, plain_transport
 
 
-def test_the_version_is_part_of_the_path(library: Library) -> None:
-    """service.md#overview: the version is part of the path, /api/v3 and /api/v2."""
-    assert "identifiers" in library.v3().get("/publications/1").json()
-    assert "doi" in library.v2().get("/publications/1").json()
-    assert library.client("/api/v1").get("/publications/1").status_code == 404
-
-
 @pytest.mark.parametrize(
     ("path", "announced"),
     [
