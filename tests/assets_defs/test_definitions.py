@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from assets_defs.definitions import build_definitions
-from pipelines.records.tables.registry import STAGED, raw_table
+from pipelines.records.tables.registry import STAGED
 from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 
@@ -55,19 +55,6 @@ def test_any_number_of_tenants(tmp_path: Path, tenants: tuple[str, ...], monkeyp
         "verify_backups",
     ]
     assert defs.resolve_schedule_def("nightly_backup_schedule").job_name == "nightly_backup"
-
-
-def test_every_table_shows_its_columns_before_a_run(tmp_path: Path) -> None:
-    """The descriptions of the tables are Dagster's column metadata."""
-    found = specs(build_definitions(settings_for(tmp_path, "old")))
-    for table in (*STAGED["publications"], raw_table("publications")):
-        spec = found[dg.AssetKey(["old", table.name])]
-        assert spec.description == table.comment
-        columns = spec.metadata["dagster/column_schema"].columns
-        assert [(one.name, one.type, one.description) for one in columns] == [
-            (column.name, str(column.type), column.comment) for column in table.columns
-        ]
-    assert all(spec.description and spec.group_name == "old" and spec.kinds for spec in found.values())
 
 
 @pytest.mark.long

@@ -173,18 +173,6 @@ def test_compose_sets_the_variables_that_its_configuration_names(monkeypatch: py
     settings.check_sign_in("demo")
 
 
-@pytest.mark.long
-def test_the_extras_bring_the_launchers_at_versions_that_fit() -> None:
-    """`pip install "bookferry[k8s]"`, `[celery]` and `[docker]`, imported as an instance imports them."""
-    import dagster_celery.launcher  # noqa: PLC0415  three seconds together
-    import dagster_docker  # noqa: PLC0415
-    import dagster_k8s  # noqa: PLC0415
-
-    assert dagster_celery.launcher.CeleryRunLauncher
-    assert dagster_k8s.K8sRunLauncher
-    assert dagster_docker.DockerRunLauncher
-
-
 def lend(lock: Path, site: Path) -> None:
     """Give an environment what a lock names, and nothing else, out of the one of the tests: installing it would take minutes."""
     for line in lock.read_text("utf-8").splitlines():

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import ConfigurationError, SafetyLimitError, StopError, TemporaryError
+from pipelines.errors import SafetyLimitError, StopError, TemporaryError
 from pipelines.migration.apply.run import Selection, check_limits
 from pipelines.migration.limits import NO_LIMITS, Limits
 from pipelines.migration.model.plan import CONFLICTS, FACTS, ROWS
@@ -95,15 +95,6 @@ def test_a_record_of_the_target_that_a_person_gave_to_another_one_makes_no_plan_
     assert next(one for one in moved if one["id"] == target["id"])["title"] == other["title"]
 
 
-def test_an_approval_is_the_beginning_of_the_seal(pair: LibraryPair, snapshot: Snapshot) -> None:
-    plan = pair.plan(snapshot)
-    with pair.migration() as migration:
-        assert migration.approved(plan.name, plan.facts.seal[:8], "new").name == plan.name
-        for wrong in ("", plan.facts.seal[:7], "00000000"):
-            with pytest.raises(ConfigurationError, match="not approved"):
-                migration.approved(plan.name, wrong, "new")
-
-
 def test_too_many_failures_stop_an_apply_with_their_number(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot)
     pair.sandbox.fault("status", pair.target, method="POST", path="publications$", status=422, times=1000)
@@ -146,8 +137,3 @@ def test_a_plan_that_changes_most_of_the_target_is_refused(pair: LibraryPair, sn
     check_limits(plan, NO_LIMITS)
     facts.counts["publications"]["patch"] = 90
     check_limits(plan, Limits())
-
-
-def test_a_target_of_version_2_is_refused(pair: LibraryPair, snapshot: Snapshot) -> None:
-    with pair.migration() as migration, pytest.raises(ConfigurationError, match="shut down at the end of 2026"):
-        migration.plan(snapshot, "old")

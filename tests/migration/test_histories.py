@@ -29,7 +29,7 @@ from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import token_of
 from tests.sandbox.process import SandboxProcess
 
-LARGE, SMALL = 5_000, 30
+LARGE, SMALL = 1_000, 30
 TITLE, ABSTRACT, REST = "title", "abstract", "rest"
 """The fields of the model; the rest of a record has one value, which nobody edits."""
 
@@ -402,5 +402,5 @@ def test_a_history_of_a_small_library(seed: int) -> None:
 @pytest.mark.long
 @settings(max_examples=1, phases=[Phase.generate])
 @given(st.integers(0, 2**32))
-def test_a_history_of_a_library_of_5000_records(seed: int) -> None:
+def test_a_history_of_a_library_of_a_thousand_records(seed: int) -> None:
     live(LARGE, Random(seed))

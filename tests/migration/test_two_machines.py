@@ -11,8 +11,6 @@ import psycopg
 import pytest
 
 from pipelines.errors import ConfigurationError, RecordError, StorageError
-from pipelines.migration.decide.take_over import take_over
-from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS
 from pipelines.migration.model.plan_folders import all_plans, find_plan
 from pipelines.migration.model.shared_plans import PLANS
@@ -91,26 +89,6 @@ def test_what_one_machine_planned_another_applies_and_the_first_verifies(
         names = {path.name for path in find_plan(migration.data, plan.name).folder.glob("verif*")}
         assert names == {path.name for path in there.folder.glob("verif*")} != set()
     assert other.plan(other.newest()).facts.empty
-
-
-@pytest.mark.long
-def test_what_is_decided_on_one_machine_counts_for_the_plan_of_another(
-    machine: Callable[[str], LibraryPair], tmp_path: Path
-) -> None:
-    """`migrate decide` goes the way of an edited conflicts.tsv."""
-    one, other = machine("one"), machine("other")
-    one.apply(one.plan(one.back_up(files=False)))
-    edited = one.publications()[0]["id"]
-    one.call("PATCH", f"publications/{edited}", {"title": "Edited"})
-    plan = one.plan(one.newest())
-    assert plan.facts.count(Action.CONFLICT) == 1
-    heading, line = plan.path(CONFLICTS).read_text("utf-8").splitlines()
-    (tmp_path / "decided.tsv").write_text(f"{heading}\n{line}target\n")
-    with other.migration() as migration:
-        taken = take_over(migration.data, find_plan(migration.data, plan.name), tmp_path / "decided.tsv")
-    assert (taken.decisions, taken.left) == ({"target": 1}, 0)
-    again = one.plan(one.newest())
-    assert (again.facts.count(Action.CONFLICT), again.facts.decisions) == (0, 1)
 
 
 def test_decisions_of_two_machines_are_put_together_by_a_person(

@@ -17,7 +17,7 @@ from sqlalchemy import make_url
 
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.service.redaction import redact
-from pipelines.settings.config_file import find_config, load_settings
+from pipelines.settings.config_file import load_settings
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
 from pipelines.settings.password_command import first_line
 from pipelines.settings.settings import Settings
@@ -389,33 +389,6 @@ def test_entries_with_one_base_url_share_the_lower_budget(load: Load) -> None:
 # ---- which file -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_file_is_found_by_option_then_variable_then_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Found by `--config`, `$BOOKFERRY_CONFIG`, then the working folder."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("one.toml", "two.toml", "bookferry.toml"):
-        (tmp_path / name).touch()
-    environment = {"BOOKFERRY_CONFIG": "two.toml"}
-    assert find_config(Path("one.toml"), environment) == tmp_path / "one.toml"
-    assert find_config(None, environment) == tmp_path / "two.toml"
-    assert find_config(None, {}) == tmp_path / "bookferry.toml"
-
-
-@pytest.mark.parametrize(
-    ("given_path", "environment", "source"),
-    [
-        (Path("no.toml"), {}, "--config"),
-        (None, {"BOOKFERRY_CONFIG": "no.toml"}, r"\$BOOKFERRY_CONFIG"),
-        (None, {}, "the working folder"),
-    ],
-)
-def test_a_missing_file_is_reported_with_its_source(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_path: Path | None, environment: dict[str, str], source: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match=rf"named by {source}\).*bookferry init"):
-        find_config(given_path, environment)
-
-
 # ---- a password by command --------------------------------------------------------------------------------------------------------------
 
 
@@ -471,11 +444,3 @@ def test_one_password_and_a_list_of_words(load: Load) -> None:
         )
     with pytest.raises(ConfigurationError, match=r"tenants\.old has no sign-in for v2"):
         load(password_command=["pass"]).credentials("old", {})
-
-
-@pytest.mark.parametrize(
-    "address", ["POSTGRESQL://h/d", "postgres://h/d", "PostgreSQL+psycopg://h/d", " postgresql://h/d"]
-)
-def test_the_scheme_of_a_database_has_no_case(load: Load, address: str) -> None:
-    """RFC 3986, 3.1."""
-    assert load('postgres_env = "PG"').postgres({"PG": address}) == address

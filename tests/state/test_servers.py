@@ -7,8 +7,8 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -28,74 +28,59 @@ from tests.state_places import Place
 CLOCK = SystemClock()
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 
-Pooler = Callable[[str, int], str]
 
-
-@pytest.fixture
-def pooler(shared_place: Place, tmp_path: Path) -> Iterator[Pooler]:
-    """Starts PgBouncer before the database with a pool mode and a size; returns its address."""
+@pytest.fixture(
+    params=["pool_mode = transaction\nserver_round_robin = 1", "pool_mode = session"], ids=["transaction", "session"]
+)
+def pooled(request: pytest.FixtureRequest, shared_place: Place, tmp_path: Path) -> Iterator[str]:
+    """The address of a PgBouncer before the database; one gives each transaction another session."""
     if PGBOUNCER is None:
         pytest.skip("no PgBouncer is installed")
     url = sa.make_url(shared_place.address)
-    with ExitStack() as stack:
-
-        def start(settings: str, size: int) -> str:
-            with closing(socket.create_server(("127.0.0.1", 0))) as probe:
-                port = probe.getsockname()[1]
-            folder = tmp_path / "pooler"
-            folder.mkdir()
-            (folder / "users.txt").write_text(f'"{url.username}" ""\n')
-            (folder / "pooler.ini").write_text(
-                f"[databases]\n{url.database} = host={url.query['host']} dbname={url.database} user={url.username}\n"
-                f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
-                f"default_pool_size = {size}\n{settings}\n"
-            )
-            user = postgres_user()  # PgBouncer refuses to run as root, too
-            if user is not None:
-                for path in (folder, *folder.iterdir()):
-                    shutil.chown(path, user)
-                for parent in (tmp_path, *tmp_path.parents):
-                    if parent.owner() == "root" and parent != Path("/") and parent != Path("/tmp"):
-                        parent.chmod(parent.stat().st_mode | 0o011)
-            process = stack.enter_context(
-                subprocess.Popen(
-                    [str(PGBOUNCER), "pooler.ini"],
-                    cwd=folder,
-                    user=user,
-                    stderr=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                )
-            )
-            stack.callback(process.kill)
-            address = f"postgresql://{url.username}@127.0.0.1:{port}/{url.database}"
-            deadline = time.monotonic() + 60
-            while True:
-                try:
-                    psycopg.connect(address).close()
-                except psycopg.OperationalError:
-                    assert process.poll() is None
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
-                else:
-                    return address
-
-        yield start
+    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
+        port = probe.getsockname()[1]
+    folder = tmp_path / "pooler"
+    folder.mkdir()
+    (folder / "users.txt").write_text(f'"{url.username}" ""\n')
+    (folder / "pooler.ini").write_text(
+        f"[databases]\n{url.database} = host={url.query['host']} dbname={url.database} user={url.username}\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n{request.param}\n"
+    )
+    user = postgres_user()  # PgBouncer refuses to run as root, too
+    if user is not None:
+        for path in (folder, *folder.iterdir()):
+            shutil.chown(path, user)
+        for parent in (tmp_path, *tmp_path.parents):
+            if parent.owner() == "root" and parent != Path("/") and parent != Path("/tmp"):
+                parent.chmod(parent.stat().st_mode | 0o011)
+    quiet = {"stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+    with subprocess.Popen([PGBOUNCER, "pooler.ini"], cwd=folder, user=user, **quiet) as process:
+        address = f"postgresql://{url.username}@127.0.0.1:{port}/{url.database}"
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(address).close()
+            except psycopg.OperationalError:
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            else:
+                break
+        yield address
+        process.kill()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", ["transaction", "session"])
-@pytest.mark.parametrize("order", ["", "server_round_robin = 1"], ids=["last in, first out", "first in, first out"])
-def test_a_pooler_may_stand_between(pooler: Pooler, shared_place: Place, mode: str, order: str) -> None:
-    """Also one that gives each transaction another session: a lease is no session."""
-    address = pooler(f"pool_mode = {mode}\n{order}", 20)
-    state = PostgresState(address)
+def test_a_pooler_may_stand_between(pooled: str, shared_place: Place) -> None:
+    """A lease is no session."""
+    state = PostgresState(pooled)
     budget = Budget(state, "library", 2, CLOCK)
     journal = Journal(state, "https://a", "https://b", CLOCK)
     with state.lease("old", "here"):
         budget.acquire().sent()
         for source_id in range(10):
             journal.intend("plan", "users", source_id, WriteKind.CREATE)
-        with pytest.raises(TenantBusyError), PostgresState(address).lease("old", "here"):
+        with pytest.raises(TenantBusyError), PostgresState(pooled).lease("old", "here"):
             pass
         assert len([*journal.of_plan("plan")]) == 10
     assert shared_place.state(CLOCK).leased(["old"], "here") == set()

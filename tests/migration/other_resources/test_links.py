@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from pipelines.migration.apply.run import Selection
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan
 from tests.migration.library_pair import LibraryPair
@@ -285,32 +284,6 @@ def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(
     assert linked["collection_ids"] == [made["id"]]
     assert (made["label"], made["kept_publications"]) == ("Same", [linked["id"]])
     assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
-
-
-@pytest.mark.long
-def test_links_to_records_outside_of_a_part_wait(pair: LibraryPair) -> None:
-    """Parts fail nothing, and the last one completes what the first ones left."""
-    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
-    for limit in (3, 6, 12):
-        applied = pair.apply(plan, selection=Selection(actions=["create"], limit=limit))
-        assert ([one.problem for one in applied.failures], applied.left > 0) == ([], True)
-    assert pair.apply(plan).failed == 0
-    assert moved(pair) == moved(pair, "library")
-
-
-@pytest.mark.long
-def test_a_reference_that_people_set_meanwhile_stays(pair: LibraryPair) -> None:
-    """Undo keeps the record that people changed, with what they set; a new plan asks them."""
-    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
-    pair.apply(plan)
-    there = records_of(pair, "collections")
-    one, itself = (record_named(there, name)["id"] for name in (ONE, ITSELF))
-    pair.call("PATCH", f"collections/{one}", {"parent_id": itself})
-    [row] = pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).rows(Action.CONFLICT)
-    assert (row.title, row.reason, [*row.differing]) == (ONE, "edited_in_target", ["parent_id"])
-    with pair.migration() as migration:
-        migration.undo(plan, really=True)
-    assert records_of(pair, "collections")[one]["parent_id"] == itself
 
 
 @pytest.mark.long

@@ -215,16 +215,6 @@ def test_values_that_look_the_same_are_displayed_exactly() -> None:
 
 
 @pytest.mark.long
-def test_a_field_may_be_called_anything(tmp_path: Path) -> None:
-    """DuckDB takes some names for JSON paths."""
-    names = ["$x", "/a/b", "~0", "$.title", "a.b", "", "*"]
-    rows = [row(1, Action.PATCH, payload=dict.fromkeys(names, "new"), before=dict.fromkeys(names, "old"))]
-    summary = write_pages(example(tmp_path / "plan", rows), now=NOW)
-    assert {one.field: one.replaced for one in summary.patched} == dict.fromkeys(names, 1)
-    assert {(one.wanted, one.found) for each in summary.patched for one in each.examples} == {("new", "old")}
-
-
-@pytest.mark.long
 def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:
     """An emptied field is replaced; a list with more entries is not."""
     one, two = {"name": "Maps"}, {"name": "Printing"}
