@@ -53,10 +53,11 @@ bench: $(STAMP)
 
 # Exact versions and hashes for every platform, and no address of an index: what development needs, what runs of it, and what runs on
 # several machines.
+UPGRADE = --upgrade
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-strip-extras --no-emit-index-url --no-emit-find-links --quiet
 lock: $(STAMP)
-	$(COMPILE) --group dev --all-extras --upgrade -o requirements-dev.lock
+	$(COMPILE) --group dev --all-extras $(UPGRADE) -o requirements-dev.lock
 	$(COMPILE) --group build --extra ui -c requirements-dev.lock -o requirements.lock
 	$(COMPILE) --group build --all-extras -c requirements-dev.lock -o deploy/requirements.lock
 
@@ -77,9 +78,17 @@ $(STAMP): $(RUNS) requirements-dev.lock
 		|| $(PIP) --require-hashes -r requirements-dev.lock
 	@touch $(STAMP)
 
-# Is this checkout ready to be released? Walks through the list in tests/release.py.
+# Is this checkout ready to be released? Nothing is uncommitted, the version is a new one and has its day in CHANGELOG.md and CITATION.cff, the
+# locks are those of pyproject.toml but for further hashes, and an sdist and a wheel can be built. An index takes no version twice.
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+DAY = $(shell sed -n '0,/^## /s/^## $(VERSION) (\([0-9]*-[0-9]*-[0-9]*\))$$/\1/p' CHANGELOG.md)
 release-check: $(STAMP)
-	@$(BIN)/python -m tests.release
+	test -z "$$(git status --porcelain)"
+	test -z "$$(git tag --list v$(VERSION) --no-contains HEAD)"
+	test -n "$(DAY)" && grep -qx 'version: $(VERSION)' CITATION.cff && grep -Eqx "date-released: '?$(DAY)'?" CITATION.cff
+	$(MAKE) --silent lock UPGRADE= && git diff --exit-code -I '--hash=' -- '*.lock'
+	$(BIN)/python -m build --no-isolation --outdir "$$(mktemp -d)" >/dev/null
+	@echo "Ready. When CI is green: git tag --sign v$(VERSION) -m v$(VERSION) && git push origin v$(VERSION)"
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
