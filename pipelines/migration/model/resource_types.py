@@ -414,13 +414,14 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         for path, value in members_apart(record, objects).items():
             if is_empty(value) or value == [None]:
                 continue
-            is_member = "/" in path and path in self.left_out
+            is_left_out = path in self.left_out
             is_unread = (
                 path not in read
                 or path in alone
                 or not (path.startswith(in_lists) or value_at(record, path, ...) is not ...)
             )
-            if is_member or (is_unread and not is_managed(path.rpartition("/")[2]) and not path.startswith(in_records)):
+            is_filled = is_managed(path.rpartition("/")[2]) and not is_left_out
+            if ("/" in path and is_left_out) or (is_unread and not is_filled and not path.startswith(in_records)):
                 by_default = LeftOut.BY_ACTION if path in self.after_create else LeftOut.NOT_SHOWN
                 yield path, value, self.left_out.get(path, by_default)
 

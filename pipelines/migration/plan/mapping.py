@@ -20,6 +20,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, SentAs, plain
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, FieldRule, ResourceType
+from pipelines.records.additional_fields import is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
 from pipelines.records.values import compact_json, text_of
@@ -108,6 +109,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         unsent = {
             key: LeftOut.NOT_MAPPED for name in learned.fields for key in learned.keys_of(name) if key not in sent
         }
+        unsent |= {key: LeftOut.FILLED_BY_SERVICE for key in self.left_out if is_managed(key)}
         unsent |= {
             key: LeftOut.UNKNOWN_REFERENCE
             for name, field in named.items()

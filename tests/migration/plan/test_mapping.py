@@ -304,6 +304,8 @@ def test_what_services_fill_themselves_is_named_in_the_file(tmp_path: Path) -> N
     assert {*file_of(text).resources["tasks"].left_out} == {"copies_count", "url"}
     assert "the service fills this field itself" in text
     assert text_of([learner], text) == text
+    left_out = file_of(text).follow(learner.type).form(record)
+    assert left_out.why == dict.fromkeys(("copies_count", "url"), LeftOut.FILLED_BY_SERVICE)
     sent = file_of('[tasks]\nsame = ["title", "copies_count"]').follow(learner.type).form(record)
     assert sent.values == {"title": "A", "copies_count": 3}
 
