@@ -156,19 +156,12 @@ def create_view(database: duckdb.DuckDBPyConnection, view: str, address: str, ke
 
 
 def count_nulls(file: pq.ParquetFile, columns: Sequence[str]) -> dict[str, int]:
-    """Counts the rows in which each column is empty: column → rows.
-
-    By the file's statistics; a column without them is read, a row group at a time (I11).
-    """
-    return {
-        column: sum(_nulls_of_group(file, group, column) for group in range(file.num_row_groups)) for column in columns
-    }
-
-
-def _nulls_of_group(file: pq.ParquetFile, group: int, column: str) -> int:
-    statistics = file.metadata.row_group(group).column(file.schema_arrow.get_field_index(column)).statistics
-    nulls = None if statistics is None else statistics.null_count
-    return file.read_row_group(group, columns=[column]).column(0).null_count if nulls is None else nulls
+    """Counts the rows in which each column is empty: column → rows. A row group is read at a time (I11)."""
+    counts = dict.fromkeys(columns, 0)
+    for batch in row_batches(file, columns):
+        for column in columns:
+            counts[column] += batch.column(column).null_count
+    return counts
 
 
 def row_batches(
