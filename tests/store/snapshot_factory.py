@@ -20,11 +20,12 @@ from pipelines.store.durable import sha256_of
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.objects.objects import MANIFEST
 from pipelines.store.snapshots.captures import Capture, count_ids
-from pipelines.store.snapshots.facts import ResourceFacts
+from pipelines.store.snapshots.facts import CaptureFacts, ResourceFacts
 from pipelines.store.snapshots.manifest import columns_before, encode_manifest
 from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture
+from pipelines.version import VERSION
 
 STARTED_AT = datetime(2026, 11, 20, 2, 0, tzinfo=UTC)
 SNAPSHOT_ID = "20261120T020000Z"
@@ -59,7 +60,16 @@ def new_capture(
     now: datetime = STARTED_AT,
 ) -> Capture:
     """A new capture, as the first step of a run creates it."""
-    return begin_capture(data, tenant, run, wanted, base_url="https://library.example.org", api="v2", now=now)
+    facts = CaptureFacts(
+        tenant=tenant,
+        snapshot=data.free_snapshot_id(tenant, now),
+        base_url="https://library.example.org",
+        api="v2",
+        started_at=now.isoformat(timespec="seconds"),
+        tool=VERSION,
+        wanted=sorted(wanted),
+    )
+    return begin_capture(data, run, facts)
 
 
 def write_raw(

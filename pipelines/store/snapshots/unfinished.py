@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 
 from pipelines.errors import ConfigurationError, StorageError
@@ -25,13 +26,10 @@ def open_capture(data: DataFolder, tenant: str, run: str) -> Capture:
     return Capture.open(_path(data, tenant, run), data.keys)
 
 
-def begin_capture(
+def continue_capture(
     data: DataFolder, tenant: str, run: str, resources: Collection[str], *, base_url: str, api: str, now: datetime
 ) -> Capture:
-    """Create a capture for `run`, which reads `resources`.
-
-    Unfinished captures of the same resources are removed: this run did not continue them.
-    """
+    """The unfinished capture of an interrupted run of the same resources, else a new one."""
     facts = CaptureFacts(
         tenant=tenant,
         snapshot=data.free_snapshot_id(tenant, now),
@@ -41,49 +39,46 @@ def begin_capture(
         tool=VERSION,
         wanted=sorted(resources),
     )
-    data.objects.clear(f"snapshots/tenant={tenant}")
-    for path, unfinished in _unfinished(data, tenant):
+    return resume_capture(data, run, facts) or begin_capture(data, run, facts)
+
+
+def begin_capture(data: DataFolder, run: str, facts: CaptureFacts) -> Capture:
+    """Create a capture for `run`. Unfinished ones of the same resources are removed: this run did not continue them."""
+    data.objects.clear(f"snapshots/tenant={facts.tenant}")
+    for path, unfinished in _unfinished(data, facts.tenant):
         if unfinished is None or unfinished.facts.wanted == facts.wanted or path.name == run:
             _give_up(data, path)
-    return Capture.create(_path(data, tenant, run), facts, data.keys.to_write())
+    return Capture.create(_path(data, facts.tenant, run), facts, data.keys.to_write())
 
 
 RESUME_HOURS = 12
 """Hours after its beginning within which an interrupted capture is continued."""
 
+_same_run = attrgetter("wanted", "base_url", "api", "tool")
 
-def resume_capture(
-    data: DataFolder, tenant: str, run: str, resources: Collection[str], *, base_url: str, api: str, now: datetime
-) -> Capture | None:
-    """Hand the unfinished capture of an interrupted run, of the same resources, to `run`. Returns None where there is none.
 
-    Captures that began `RESUME_HOURS` before `now` are too old to continue, and are removed. One without a single record is not continued:
-    its name would say that the library was read sooner than it was.
+def resume_capture(data: DataFolder, run: str, new: CaptureFacts) -> Capture | None:
+    """Hand the unfinished capture of an interrupted run to `run`, which would begin a `new` one. Returns None where there is none.
+
+    Captures that began `RESUME_HOURS` before are too old to continue, and are removed. One without a single record is not continued: its
+    name would say that the library was read sooner than it was.
     """
     if data.is_shared:
-        _fetch_copies(data, tenant)
-    oldest = now - timedelta(hours=RESUME_HOURS)
-    resumable, current = None, (sorted(resources), base_url, api, VERSION, data.keys.to_write())
-    for path, unfinished in _unfinished(data, tenant):
+        _fetch_copies(data, new.tenant)
+    oldest = datetime.fromisoformat(new.started_at) - timedelta(hours=RESUME_HOURS)
+    resumable = None
+    for path, unfinished in _unfinished(data, new.tenant):
         if unfinished is None or datetime.fromisoformat(unfinished.facts.started_at) <= oldest:
             _give_up(data, path)
             continue
-        facts = unfinished.facts
-        if (facts.wanted, facts.base_url, facts.api, facts.tool, unfinished.key) == current and unfinished.is_begun:
+        is_same = _same_run(unfinished.facts) == _same_run(new) and unfinished.key == data.keys.to_write()
+        if is_same and unfinished.is_begun:
             resumable = path
     if resumable is None:
         return None
     with storage_errors(resumable):
-        resumable.rename(_path(data, tenant, run))
-    return open_capture(data, tenant, run)
-
-
-def continue_capture(
-    data: DataFolder, tenant: str, run: str, resources: Collection[str], *, base_url: str, api: str, now: datetime
-) -> Capture:
-    """The unfinished capture of an interrupted run, else a new one."""
-    resumed = resume_capture(data, tenant, run, resources, base_url=base_url, api=api, now=now)
-    return resumed or begin_capture(data, tenant, run, resources, base_url=base_url, api=api, now=now)
+        resumable.rename(_path(data, new.tenant, run))
+    return open_capture(data, new.tenant, run)
 
 
 def _fetch_copies(data: DataFolder, tenant: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pipelines.errors import StorageError
@@ -164,7 +165,7 @@ def test_what_killed_processes_left_of_copies_is_removed(bucket: Bucket, capture
     data = DataFolder(tmp_path / "there", PersonalKeys([KEY]), bucket, Shared(tmp_path / "state.db"))
 
     def resumed() -> Capture | None:
-        return resume_capture(data, "old", "run", ["tasks"], base_url=capture.facts.base_url, api="v3", now=STARTED_AT)
+        return resume_capture(data, "run", msgspec.structs.replace(capture.facts, wanted=["tasks"]))
 
     with copying(bucket, capture) as copy:
         copy.copy()
