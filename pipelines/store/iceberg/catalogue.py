@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, unquote, urlsplit
 
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
 from pipelines.file_access import make_file, make_folder
@@ -76,18 +75,17 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
     named = chosen.secrets(settings.path, environ)
     if chosen.type == "sql" and "uri" not in named:
         named["uri"] = f"sqlite:///{settings.data / SQLITE}"
+    place, password = f"the catalogue of type {chosen.type}", ""
     try:
         if chosen.type == "sql" and SCHEME.match(named["uri"]):  # SQLAlchemy would look for psycopg2
             database = PostgresAddress.parse(named["uri"])
             named["uri"], place, password = database.for_sqlalchemy, database.place, database.secret
-        else:
-            if chosen.type == "sql":
-                from sqlalchemy import make_url  # noqa: PLC0415  a tenth of a second
+        elif named.get("uri"):
+            from sqlalchemy import URL, make_url  # noqa: PLC0415  a tenth of a second
 
-                make_url(named["uri"])
-            address = urlsplit(named.get("uri", ""))
-            place = _place(address) or f"the catalogue of type {chosen.type}"
-            password = unquote(address.password or "")
+            url = make_url(named["uri"])
+            shown = URL.create(url.get_backend_name(), host=url.host, port=url.port, database=url.database)
+            place, password = str(shown), str(url.password or "")
     except Exception:  # noqa: BLE001  whatever a library says about it may show a password
         raise ConfigurationError(
             f"{settings.path}: iceberg.uri_env names the environment variable {chosen.uri_env}, whose value is not an address such as "
@@ -103,12 +101,6 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
     }
     secrets = [value for key, value in properties.items() if _SECRET.search(key)] + [password]
     return CatalogueSettings(chosen.type, chosen.namespace, properties, place, secrets)
-
-
-def _place(address: SplitResult) -> str:
-    host = (address.hostname or "") + (f":{address.port}" if address.port else "")
-    scheme = address.scheme.partition("+")[0]
-    return f"{scheme}://{host}{address.path}" if scheme else ""
 
 
 def _bucket_properties(environ: Mapping[str, str]) -> dict[str, str]:
