@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 import msgspec
-import pyarrow.parquet as pq
 from filelock import FileLock
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
@@ -31,7 +30,6 @@ from pyiceberg.typedef import Record
 from pipelines.errors import StorageError
 from pipelines.records.tables.field_ids import SNAPSHOT_IDS
 from pipelines.records.tables.registry import TABLES, is_personal
-from pipelines.store.durable import storage_errors
 from pipelines.store.iceberg.catalogue import CatalogueSettings, catalogue_errors, open_catalogue
 from pipelines.store.iceberg.schemas import FIRST_SCHEMA, PARTITIONS, extended, file_schema
 from pipelines.store.parquet import literal
@@ -163,7 +161,8 @@ class IcebergTables:
 
     def _add(self, catalog: Catalog, snapshot: Snapshot, name: str) -> bool:
         """Add the file of a table unless its snapshot is there. Returns whether it was added."""
-        of_file = self._file_schema(snapshot, name)
+        with self._data.open_table(snapshot, name) as file:
+            of_file = file_schema(file.schema_arrow, snapshot.address_of(snapshot.manifest.tables[name]))
 
         def add() -> bool:
             table = self._table(catalog, name)
@@ -176,16 +175,6 @@ class IcebergTables:
             return True
 
         return _committed(name, add)
-
-    def _file_schema(self, snapshot: Snapshot, name: str) -> Schema:
-        """The schema of a file, by its footer."""
-        facts = snapshot.manifest.tables[name]
-        address = snapshot.address_of(facts)
-        with storage_errors(address), self._data.objects.open(f"{snapshot.key}/{facts.path}") as file:
-            footer = pq.read_metadata(file)
-        if footer.num_rows != facts.rows:
-            raise StorageError(f"{address} has {footer.num_rows:,} rows; the manifest says {facts.rows:,}.")
-        return file_schema(footer.schema.to_arrow_schema(), address)
 
     def _keep_only(self, catalog: Catalog, name: str, kept: Mapping[str, Collection[str]]) -> bool:
         removed = " or ".join(f"({_others(tenant, snapshots)})" for tenant, snapshots in sorted(kept.items()))
