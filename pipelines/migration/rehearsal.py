@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipelines.migration.model.resource_types import COMPLETED, PUBLICATIONS, USERS
+from pipelines.migration.model.resource_types import COMPLETED, LINKS, PUBLICATIONS, USERS
 from pipelines.records.shapes.field_names import fields_to_send
 from pipelines.records.shapes.observation import RecordShape
 from pipelines.records.tables.publication_fields import WRITTEN
@@ -37,5 +37,9 @@ def sandbox_shapes(shapes: Mapping[str, RecordShape], additional: Iterable[str] 
 
 
 def _fields(shape: RecordShape) -> dict[str, Any]:
-    """Every field that a client may write. The time of completion of a task is none: nothing documents how to create a completed task."""
-    return {name: {"schema": {}} for name in fields_to_send(shape) if name != COMPLETED}
+    """Every field that a client may write, and references among links.
+
+    The time of completion of a task is none: nothing documents how to create a completed task.
+    """
+    names = fields_to_send(shape) | {name: shape.fields[name] for name in LINKS if name in shape.fields}
+    return {name: {"schema": {}} for name in names if name != COMPLETED}

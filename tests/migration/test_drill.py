@@ -55,13 +55,14 @@ def test_a_drill_restores_every_record_and_file(pair: LibraryPair, snapshot: Sna
 def test_a_drill_names_what_bookferry_left_out_and_what_the_snapshot_lacks(pair: LibraryPair) -> None:
     """Its sandbox has what the snapshot has, so that nothing is lacking there."""
     data = open_data(load_settings(pair.config))
+    links = [{"type": "publication", "id": 1}, {"type": "location", "id": 1}]
     records: dict[str, list[dict[str, object]]] = {
         "publications": [
             {"id": 1, "title": "Tides"},
             {"id": 2, "title": "", "abstract": "A"},
             {"id": 3, "title": None, "abstract": "B"},
         ],
-        "collections": [{"id": 1, "name": "Seas", "members": [{"publication_id": 1}], "records": [1]}],
+        "collections": [{"id": 1, "name": "Seas", "members": [{"publication_id": 1}], "links": links, "records": [1]}],
         "locations": [{"id": 1, "name": "Main"}],
         "hard_copies": [
             {"id": 1, "publication_id": 1, "location_id": 99, "barcode": "B1"},
