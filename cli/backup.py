@@ -12,7 +12,7 @@ from uuid import uuid4
 import msgspec
 from rich.console import RenderableType
 
-from cli.boundary import message_of
+from cli.boundary import message_of, stop_message
 from cli.notify import notifying
 from cli.options import names_in
 from cli.output import Answer, say, verdict, warning
@@ -20,10 +20,10 @@ from cli.progress import ProgressDisplay
 from cli.snapshots import failed_files
 from cli.stage import load_document, load_lines, registration_line
 from cli.tell_dagster import tell_dagster
-from pipelines.backup.flow import Backup, checked_resources
-from pipelines.errors import ExitStatus, StorageError
+from pipelines.backup.flow import Backup
+from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.humanize import counted, duration, size
-from pipelines.inventory import plural, records_in_words
+from pipelines.inventory import plural, records_in_words, resource_problem
 from pipelines.notify import Ending
 from pipelines.service.redaction import redact
 from pipelines.settings.settings import Settings
@@ -33,6 +33,11 @@ from pipelines.store.maintenance.reports import report_address
 from pipelines.store.snapshots.facts import FileTotals
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
+
+STOPPED_AFTERWARDS = (
+    "Stopped after snapshot {snapshot} was published. `bookferry report {tenant}` and, where tables are staged, `bookferry stage {tenant}` "
+    "make what is missing of it."
+)
 
 NAMED = 3
 """Lists that the last line names; the notes name all."""
@@ -50,7 +55,8 @@ class MadeBackup:
 def backup_tenant(settings: Settings, tenant: str, *, resources: str = "", no_files: bool = False) -> Answer:
     """Back up one tenant. What the service announces anew is said on stderr: it must reach a person whose job keeps only the document."""
     asked = names_in(resources)
-    checked_resources(settings.tenant(tenant), asked)
+    if mistake := resource_problem(settings.tenant(tenant).api, asked):
+        raise ConfigurationError(f"--resources: {mistake}.")
     with notifying(settings, "backup", tenant) as run:
         with ProgressDisplay() as display:
             made = make_backup(settings, tenant, display, asked=asked, with_files=not no_files)
@@ -84,26 +90,15 @@ def make_backup(
     with Backup(
         settings, on_progress=display.progress, on_wait=display.waiting, asked=asked, with_files=with_files
     ) as backup:
-        before = {snapshot.name for snapshot in backup.data.snapshots(tenant)}
-        made: MadeBackup | None = None
         try:
             made = MadeBackup(backup.make(tenant, str(uuid4())))
-            _follow_up(backup, tenant, made)
-        except KeyboardInterrupt:
-            published = [snapshot for snapshot in backup.data.snapshots(tenant) if snapshot.name not in before]
-            if not published:
-                raise
-            made = made or MadeBackup(published[-1])  # a stop after publication is a success
         except Exception as error:
-            if made is None:
-                tell_dagster(settings, "snapshot:failed_backup_results", settings, tenant, backup.making, error)
+            tell_dagster(settings, "snapshot:failed_backup_results", settings, tenant, backup.making, error)
             raise
-        finally:
-            if made is not None:
-                results, name = "snapshot:backup_results", made.snapshot.name
-                tell_dagster(settings, results, settings, made.snapshot, made.follow_ups, what=name)
-    if made.snapshot.manifest.complete:
-        _check_staged(settings, made)
+        results, name = "snapshot:backup_results", made.snapshot.name
+        tell_dagster(settings, results, settings, made.snapshot, made.follow_ups, what=name)
+        with stop_message(STOPPED_AFTERWARDS.format(snapshot=name, tenant=tenant)):
+            _follow_up(backup, tenant, made)
     return made
 
 
@@ -116,17 +111,6 @@ def _follow_up(backup: Backup, tenant: str, made: MadeBackup) -> None:
             made.follow_ups[name] = error
             if name != "report":
                 raise
-
-
-def _check_staged(settings: Settings, made: MadeBackup) -> None:
-    """Raises if a stop came between publication and staging."""
-    missing = ["in Postgres"] if settings.stages and "postgres" not in made.follow_ups else []
-    missing += ["in the Iceberg tables"] if settings.iceberg is not None and "iceberg" not in made.follow_ups else []
-    if missing:
-        raise StorageError(
-            f"Snapshot {made.snapshot.name} is complete and published, but not {' or '.join(missing)}, because it was stopped. Run "
-            f"`bookferry stage {made.snapshot.manifest.tenant}`."
-        )
 
 
 def _stored(files: FileTotals) -> str:

@@ -12,8 +12,8 @@ from cli.boundary import command
 from cli.options import BackedUpTenant, ConfigOption, JsonOption, SnapshotIdOption, Tenant
 
 STOPPED = (
-    "Stopped before the end. Nothing was published and the last good snapshot is untouched. What was read is stored: the same command "
-    "resumes there, if it runs within 12 hours of the beginning."
+    "Stopped before the end. No snapshot is published in part, and the last good one is untouched. What was read is stored: the same "
+    "command resumes there, if it runs within 12 hours of the beginning."
 )
 
 

@@ -13,7 +13,7 @@ from pipelines.backup import files, read, staging
 from pipelines.backup.fetching import FileFetcher
 from pipelines.backup.nested import read_nested
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
-from pipelines.inventory import RESOURCES, default_resources, nested_of, nested_resource, resource_problem
+from pipelines.inventory import RESOURCES, default_resources, nested_of, nested_resource
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.tables.registry import STAGED
 from pipelines.report.build import make_report
@@ -309,10 +309,3 @@ def nightly_resources(tenant: TenantSettings) -> tuple[str, ...]:
     """The resources of a nightly backup: those of the tenant's settings, else those that its version of the API documents."""
     named = tenant.resources or default_resources(tenant.api)
     return tuple(resource for resource in RESOURCES if resource in named)
-
-
-def checked_resources(tenant: TenantSettings, names: Sequence[str]) -> list[str]:
-    """The resources that a person asked for by name, or those of every night; in reading order."""
-    if mistake := resource_problem(tenant.api, names):
-        raise ConfigurationError(f"--resources: {mistake}.")
-    return [resource for resource in RESOURCES if resource in (names or nightly_resources(tenant))]

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.backup.flow import Backup, checked_resources
+from pipelines.backup.flow import Backup
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.signing import READ, keep_token, sign_in
 from tests.sandbox.process import SandboxProcess
@@ -62,7 +62,7 @@ class TwoVersionRunner:
     def back_up(self, *wanted: str, tenant: str = "new", run: str = "run", learn: bool = False) -> Snapshot:
         """Run a backup of these resources, or of those of every night. `learn`: asks for the service's description, too."""
         with self.library(wanted) as library:
-            resources = checked_resources(library.settings.tenant(tenant), wanted)
+            resources = library.resources(tenant)
             for resource in resources:
                 library.read_raw(tenant, run, resource)
             for resource in resources:
