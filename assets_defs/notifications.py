@@ -1,10 +1,10 @@
 """Calls the addresses and commands of `[notify]` when a run has ended: every backup, and each verification or removal that failed.
 
-The command line, which has no runs, notifies by itself. A run is tagged before the call, so that each run is reported at most once. When a
-call is lost, no success arrives, and the dead-man's switch raises the alarm.
+The command line, which has no runs, notifies by itself. A run is tagged before the call, so that each run is reported at most once, also
+where Dagster ends an evaluation whose calls take more than a minute: the next one goes on with the runs without a tag. When a call is lost,
+no success arrives, and the dead-man's switch raises the alarm.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -24,9 +24,6 @@ from resources.run_tags import NOTIFIED
 
 SENSOR_SECONDS = 30
 """Between two evaluations."""
-
-CALLS_SECONDS = 15
-"""Dagster ends an evaluation after a minute, and one call may take half of that. After so long the other runs wait for the next one."""
 
 OVERLAP = timedelta(minutes=1)
 """Each evaluation starts so long before the end of the last one: a run that had just ended may not have been visible."""
@@ -52,14 +49,11 @@ def notifications(
         description="Calls the addresses and commands of [notify] in bookferry.toml when a run has ended. Red when a call fails.",
     )
     def notifications(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        began, moment = time.monotonic(), now()
+        moment = now()
         since = datetime.fromisoformat(context.cursor) if context.cursor else moment
         reported: list[str] = []
         problems: list[str] = []
         for record in _unreported_runs(settings, context, since - OVERLAP):
-            if time.monotonic() - began > CALLS_SECONDS:
-                moment = since
-                break
             context.instance.add_run_tags(record.dagster_run.run_id, {NOTIFIED: moment.isoformat(timespec="seconds")})
             for ending in _endings(settings, context.instance, record):
                 if ending.occasion == "success" and _ended_at(record) < moment - SUCCESS_AGE:

@@ -3,12 +3,10 @@
 import dagster as dg
 import msgspec
 
-from assets_defs.backup import SNAPSHOT
-from assets_defs.factories import after_backup, cron, job_schedule, run_settings, tenant_key
+from assets_defs.factories import after_backup, cron, job_schedule, run_settings
 from pipelines.backup.flow import Backup
 from pipelines.backup.pruning import prune_as_configured
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.retention import PruneResult
 
 JOB = "prune_backups"
 
@@ -26,8 +24,6 @@ def retention(settings: Settings) -> dg.Definitions:
         pruning = prune_as_configured(settings, backup.data)
         for note in pruning.notes:
             context.log.warning(note)
-        for tenant in sorted({_tenant(entry.snapshot) for entry in pruning.kept}):
-            context.log_event(_observation(tenant, pruning))
         context.add_output_metadata({**msgspec.to_builtins(pruning), "bytes": pruning.bytes})
 
     @dg.job(
@@ -40,18 +36,3 @@ def retention(settings: Settings) -> dg.Definitions:
 
     schedule = job_schedule(settings, JOB, cron(after_backup(settings, 13), weekday="SUN"))
     return dg.Definitions(jobs=[prune_backups], schedules=[schedule])
-
-
-def _tenant(snapshot: str) -> str:
-    return snapshot.partition("/")[0]
-
-
-def _observation(tenant: str, pruning: PruneResult) -> dg.AssetObservation:
-    """An entry in the history of the tenant's snapshots."""
-    return dg.AssetObservation(
-        tenant_key(tenant, SNAPSHOT),
-        metadata={
-            "removed": [entry.snapshot for entry in pruning.removed if _tenant(entry.snapshot) == tenant],
-            "kept": [entry.snapshot for entry in pruning.kept if _tenant(entry.snapshot) == tenant],
-        },
-    )
