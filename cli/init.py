@@ -81,15 +81,13 @@ def write_config(config: str | None, *, tenant: str | None, base_url: str | None
 
 
 def _library(tenant: str, base_url: str, api: str) -> str:
-    """The table of a library in bookferry.toml. Raises `ConfigurationError` for a name or a version that cannot be."""
+    """The table of a library in bookferry.toml. Raises `ConfigurationError` for a name that cannot be."""
     try:
         TypeAdapter(TenantName).validate_python(tenant)
     except ValidationError:
         raise ConfigurationError(
             f"--tenant {tenant!r}: a tenant's name has only lower case letters, digits and _, and starts with a letter."
         ) from None
-    if api not in SIGN_IN:
-        raise ConfigurationError(f"--api {api}: there is no such version; say one of {', '.join(SIGN_IN)}.")
     return LIBRARY.format(
         tenant=tenant,
         base_url=_toml(base_url),

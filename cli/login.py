@@ -51,10 +51,10 @@ def log_in(
     no_browser: bool,
     new_client: bool,
 ) -> Answer:
-    """Sign in and store the sign-in. If anything fails, the earlier sign-in stays as it is."""
+    """Sign in and store the sign-in. If anything fails, the earlier sign-in stays as it is. `purpose`: the only job to sign in for."""
     data = open_data(settings)
     data.prepare()
-    scopes = _scopes(purpose)
+    scopes = JOBS[purpose].scopes if purpose else SCOPES
     with signing_in(settings, tenant, state=data.state) as login:
         question = login.ask(scopes, new_client=new_client)
         grant = _obtain_grant(login, question, browser=not no_browser)
@@ -62,13 +62,6 @@ def log_in(
     with stop_message(STOPPED_AFTERWARDS.format(place=place, tenant=tenant)):
         person = _person(settings, tenant)
     return _answer(tenant, grant, person, place, _status(grant, purpose))
-
-
-def _scopes(purpose: str | None) -> tuple[str, ...]:
-    """The scopes to request: all that jobs use, unless --for reduces them."""
-    if purpose is not None and purpose not in JOBS:
-        raise ConfigurationError(f"--for {purpose}: there is no such job; say one of {', '.join(JOBS)}.")
-    return JOBS[purpose].scopes if purpose else SCOPES
 
 
 def _obtain_grant(login: Login, question: AuthorizationRequest, *, browser: bool) -> Grant:

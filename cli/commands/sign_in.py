@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,7 +19,7 @@ STOPPED = (
 def login(
     tenant: Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A v3 tenant of bookferry.toml.")],
     purpose: Annotated[
-        str | None,
+        Literal["backup", "migration"] | None,
         typer.Option("--for", help="Request only the scopes of this job: backup or migration.", metavar="JOB"),
     ] = None,
     no_browser: Annotated[

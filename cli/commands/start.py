@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -35,7 +35,10 @@ def init(
         str | None, typer.Option(metavar="FOLDER", help="Folder for snapshots, in a new file. Default: library-data.")
     ] = None,
     api: Annotated[
-        str, typer.Option(help="Version of the API: v2, or v3, where you sign in with `bookferry login`.")
+        Literal["v2", "v3"],
+        typer.Option(
+            help="Version of the API: v2, or v3, where you sign in with `bookferry login`.", metavar="VERSION"
+        ),
     ] = "v2",
 ) -> None:
     """Write a first bookferry.toml, or add a library to it, and print the next steps. What is there stays as it is."""

@@ -42,7 +42,7 @@ COMMANDS: list[tuple[str, int, tuple[str, ...]]] = [
         ("nowhere.toml: no such configuration file", "--config", "BOOKFERRY_CONFIG"),
     ),
     ("login old", 2, ("signs in with user name and password", "nothing to log in to")),
-    ("login new --for reading", 2, ("--for reading", "backup, migration")),
+    ("login new --for reading", 2, ("'--for'", "'backup', 'migration'")),
     ("snapshots show old", 2, ("There is no snapshot 'old'", "`bookferry backup TENANT` makes one")),
     ("snapshots verify", 2, ("nothing to verify", "`bookferry backup TENANT`")),
     ("snapshots verify --read-data 8/7", 2, ("--read-data '8/7'", "1/7")),

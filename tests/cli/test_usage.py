@@ -79,7 +79,7 @@ def test_init_writes_a_file_and_adds_a_library(tmp_path: Path) -> None:
             ["--tenant", "new", "--base-url", "gopher://x"],
             ["bookferry.toml: tenants.new.base_url", "would not be valid", "left as it is"],
         ),
-        (["--tenant", "new", "--api", "v4"], ["--api v4", "v2, v3"]),
+        (["--tenant", "new", "--api", "v4"], ["'--api'", "'v2', 'v3'"]),
         (["--tenant", "a]\nb"], ["--tenant 'a]\\nb'", "lower case"]),
         (["--config", "other.toml", "--base-url", "http://library.example.com"], ["use https"]),
         (["--config", "other.toml", "--base-url", "library.example.com/api/v2"], ["base_url"]),

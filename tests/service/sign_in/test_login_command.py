@@ -96,7 +96,7 @@ def test_logging_in_again_registers_nothing(
         assert run(home, "login", "new", *options, variables=browser()).status == 0
         assert home.grant.scopes == tuple(scopes)
     assert sum(seen["path"].endswith("/oauth/clients") for seen in sandbox.requests()) == 2
-    run(home, "login", "new", "--for", "nothing").assert_failed(2, "say one of backup, migration")
+    run(home, "login", "new", "--for", "nothing").assert_failed(2, "is not one of 'backup', 'migration'")
 
 
 @pytest.mark.parametrize(
