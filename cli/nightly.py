@@ -13,7 +13,7 @@ from cli.options import settings_of
 from cli.output import Answer, print_answer, say, verdict
 from cli.retention import prune_snapshots
 from cli.verification import verify_snapshots
-from pipelines.errors import ExitStatus
+from pipelines.errors import ExitStatus, worst
 from pipelines.service.redaction import redact
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import newest_complete
@@ -21,16 +21,6 @@ from pipelines.store.stores import open_data
 
 PART = "1/7"
 """The stored files that a night reads again: a different seventh each day, so that a week reads all."""
-
-_BY_HARM = (
-    ExitStatus.COMPLETE,
-    ExitStatus.PARTIAL,
-    ExitStatus.DIFFERENCES,
-    ExitStatus.SAFETY_LIMIT,
-    ExitStatus.FAILED,
-    ExitStatus.USAGE,
-    ExitStatus.SIGN_IN,
-)
 
 _WORDS = {
     "backup": "backed up",
@@ -57,7 +47,7 @@ def run_night(*, tenant: str, config: str | None, json: bool) -> Answer:
     else:
         prune = partial(prune_snapshots, settings, tenant=tenant, dry_run=False)
         steps["prune"] = _step("prune", prune, as_json=json)
-    status = max((answer.status for answer in steps.values()), key=_BY_HARM.index)
+    status = worst(answer.status for answer in steps.values())
     document = {
         "tenant": tenant,
         "ok": _is_good(steps),

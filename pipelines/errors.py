@@ -26,6 +26,7 @@ through `pipelines.service.redaction` first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from http import HTTPStatus
 
@@ -46,6 +47,22 @@ class ExitStatus(IntEnum):
     """The reader of the output, such as `head`, has closed it."""
     TERMINATED = 143
     """Stopped by a service manager (SIGTERM)."""
+
+
+_BY_HARM = (
+    ExitStatus.COMPLETE,
+    ExitStatus.PARTIAL,
+    ExitStatus.DIFFERENCES,
+    ExitStatus.SAFETY_LIMIT,
+    ExitStatus.FAILED,
+    ExitStatus.SIGN_IN,
+    ExitStatus.USAGE,
+)
+
+
+def worst(statuses: Iterable[ExitStatus]) -> ExitStatus:
+    """Of the statuses of several steps or checks that with which a person begins: the configuration, then the sign-in, then the rest."""
+    return max(statuses, key=_BY_HARM.index, default=ExitStatus.COMPLETE)
 
 
 class BookferryError(Exception):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pipelines import errors
 from pipelines.errors import BookferryError, ExitStatus
 from pipelines.service.redaction import redact
 
@@ -70,9 +71,5 @@ def not_checked(reason: str) -> CheckResult:
 
 
 def worst(findings: Iterable[CheckResult]) -> ExitStatus:
-    """The exit status for these results: configuration first, then sign-in, then the rest, the order in which a person solves them."""
-    problems = {finding.exit_status for finding in findings if finding.status is CheckStatus.PROBLEM}
-    if not problems:
-        return ExitStatus.COMPLETE
-    order = (ExitStatus.USAGE, ExitStatus.SIGN_IN)
-    return next((status for status in order if status in problems), ExitStatus.FAILED)
+    """The exit status for these results."""
+    return errors.worst(finding.exit_status for finding in findings if finding.status is CheckStatus.PROBLEM)

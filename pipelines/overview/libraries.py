@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from pipelines.doctor.backup_age import NewestSnapshots, last_backup, newest_snapshots
 from pipelines.doctor.findings import CheckStatus
-from pipelines.errors import BookferryError, ExitStatus
+from pipelines.errors import BookferryError, ExitStatus, worst
 from pipelines.humanize import last_and_more
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.overview.open_plans import OpenPlan, open_plans
@@ -87,8 +87,7 @@ class Overview:
     @property
     def exit_status(self) -> ExitStatus:
         """0 if every library is as its owner wants it; 4 if somebody must sign in; else 3."""
-        statuses = {problem.exit_status for library in self.libraries for problem in library.problems}
-        return max(statuses, default=ExitStatus.COMPLETE)
+        return worst(problem.exit_status for library in self.libraries for problem in library.problems)
 
 
 def overview(settings: Settings, data: DataFolder, now: datetime) -> Overview:
