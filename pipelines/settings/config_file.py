@@ -40,7 +40,7 @@ class _ConfigFile(BaseModel):
     work: str | None = None
     postgres_env: VariableName | None = None
     state: Literal["local", "postgres"] = "local"
-    postgres: PostgresSettings = Field(default_factory=PostgresSettings)
+    staging: PostgresSettings = Field(default_factory=PostgresSettings, alias="postgres")
     iceberg: IcebergSettings | None = None
     personal_key_env: VariableName | None = None
     group: Annotated[str, StringConstraints(min_length=1)] | None = None
@@ -76,37 +76,23 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         checked = _ConfigFile.model_validate(content)
+        values = {**dict(checked), "identifiers": {name: dict(table) for name, table in checked.identifiers.items()}}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: cannot be read ({error}).") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path}: is not valid TOML: {error}. Correct that line.") from None
     except ValidationError as error:
         raise ConfigurationError(explain(path, error, _known_keys)) from None
-    bucket, folder = storage_locations(path, checked.data, checked.work, environ)
+    data, work, tokens = (values.pop(name) for name in ("data", "work", "tokens"))
+    bucket, folder = storage_locations(path, data, work, environ)
     if checked.state == "postgres" and bucket is not None and checked.iceberg is not None:
         checked.iceberg.check_shared(path, checked.postgres_env)
     if bucket is None and checked.iceberg is not None and "#" in str(folder):
         raise ConfigurationError(
             f"{path}: data: {folder}: the addresses of Iceberg tables cannot have # in them. Name another folder as `data`."
         )
-    return Settings(
-        path.absolute(),
-        folder,
-        checked.timezone,
-        checked.nightly_at,
-        checked.tenants,
-        checked.postgres_env,
-        None if checked.tokens is None else folder_of(path, "tokens", checked.tokens),
-        personal_key_env=checked.personal_key_env,
-        retention=checked.retention,
-        notify=checked.notify,
-        bucket=bucket,
-        identifiers={name: table.model_dump() for name, table in checked.identifiers.items()},
-        staging=checked.postgres,
-        group=checked.group,
-        state=checked.state,
-        iceberg=checked.iceberg,
-    )
+    tokens_folder = None if tokens is None else folder_of(path, "tokens", tokens)
+    return Settings(path.absolute(), folder, bucket=bucket, tokens=tokens_folder, **values)
 
 
 def _known_keys(table: Sequence[str]) -> Iterable[str]:
