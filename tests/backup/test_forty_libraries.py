@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.backup import flow
 from pipelines.backup.flow import Backup
+from pipelines.errors import TenantBusyError
+from pipelines.state import leases
 from pipelines.store.maintenance.verification import verify
+from pipelines.store.snapshots import capture_copies
 from pipelines.store.snapshots.capture_copies import newest_copies
-from tests.cli.command import ROOT
+from tests.forks import start
 from tests.postgres import database
 from tests.sandbox.process import SandboxProcess
 from tests.shared_machines import SHARED, TENANT
@@ -25,36 +25,29 @@ from tests.store.s3 import s3_server
 
 LIBRARIES, MACHINES, KILLS = 40, 4, 20
 RECORDS, LIMIT = 400, 40
-WORKER = """
-import random, sys, time
-from pathlib import Path
-from pipelines.backup import flow
-from pipelines.errors import TenantBusyError
-from pipelines.state import leases
-from pipelines.store.snapshots import capture_copies
 
-leases.BEAT_SECONDS, leases.SILENCE_SECONDS = 0.2, 3.0
-capture_copies.CaptureCopy.__init__.__kwdefaults__["seconds"] = 0.2
-flow.rebuild_catalogue = lambda data: data.catalogue_path  # each opens every table of every library in the bucket
-config, seed = Path(sys.argv[1]), sys.argv[2]
-with flow.Backup.open(config) as backup:
-    tenants = [*backup.settings.tenants]
-random.Random(seed).shuffle(tenants)
-while tenants:
-    tenant = tenants.pop(0)
-    try:
-        with flow.Backup.open(config) as backup:
-            if backup.data.snapshots(tenant):
-                continue
-            backup.read_raw(tenant, f"{seed}-{tenant}", "publications")
-            backup.stage(tenant, f"{seed}-{tenant}", "publications")
-            backup.fetch_files(tenant, f"{seed}-{tenant}")
-            backup.publish(tenant, f"{seed}-{tenant}")
-    except TenantBusyError:
-        tenants.append(tenant)
-        time.sleep(0.5)
-"""
-"""Backs up each library that has no snapshot, in an order of its own, and comes back to those at which another machine is at work."""
+
+def work(config: Path, seed: str) -> None:
+    """Backs up each library that has no snapshot, in an order of its own, and comes back to those at which another machine is at work."""
+    leases.BEAT_SECONDS, leases.SILENCE_SECONDS = 0.2, 3.0
+    capture_copies.CaptureCopy.__init__.__kwdefaults__["seconds"] = 0.2
+    flow.rebuild_catalogue = lambda data: data.catalogue_path  # each opens every table of every library in the bucket
+    with Backup.open(config) as backup:
+        tenants = [*backup.settings.tenants]
+    random.Random(seed).shuffle(tenants)
+    while tenants:
+        tenant = tenants.pop(0)
+        try:
+            with Backup.open(config) as backup:
+                if backup.data.snapshots(tenant):
+                    continue
+                backup.read_raw(tenant, f"{seed}-{tenant}", "publications")
+                backup.stage(tenant, f"{seed}-{tenant}", "publications")
+                backup.fetch_files(tenant, f"{seed}-{tenant}")
+                backup.publish(tenant, f"{seed}-{tenant}")
+        except TenantBusyError:
+            tenants.append(tenant)
+            time.sleep(0.5)
 
 
 class Machine:
@@ -70,13 +63,12 @@ class Machine:
     def start(self) -> None:
         """Start its worker."""
         self.starts += 1
-        command = [sys.executable, "-c", WORKER, str(self.config), f"{self.config.parent.name}{self.starts}"]
-        self.process = subprocess.Popen(command, cwd=self.config.parent, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        self.process = start(work, self.config, f"{self.config.parent.name}{self.starts}")
 
     def kill(self) -> None:
         """It is lost."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(60)
+        self.process.kill()
+        self.process.join(60)
 
 
 @pytest.fixture
@@ -113,7 +105,7 @@ def test_every_library_is_backed_up_although_machines_are_lost(
         while len(backup.data.tenants()) < LIBRARIES:
             now = sum(counts["requests"] for counts in sandbox.control_get("tenants").values())
             for machine in running:
-                if machine.process.poll() is not None:
+                if machine.process.exitcode is not None:
                     machine.start()
             if now - requests >= 4 and killed < KILLS:  # work was done since the last one
                 chance.choice(running).kill()

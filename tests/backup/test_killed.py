@@ -5,12 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -26,7 +22,7 @@ from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.busy_library import BusyLibrary
 from tests.backup.files.file_library import FileLibrary
 from tests.backup.runner import BackupRunner
-from tests.cli.command import ROOT, environment
+from tests.forks import start
 
 pytestmark = pytest.mark.long
 
@@ -36,68 +32,28 @@ KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "3"))
 
 PAGES, FILES = 12, 40
 
-ZYGOTE = """
-import os, sys
-from pathlib import Path
-import pipelines.backup.staging, pipelines.service.webhook
-from pipelines.backup.flow import Backup
 
-def back_up(config, run):
-    with Backup.open(Path(config)) as library:
+def back_up(config: Path, run: str) -> None:
+    with Backup.open(config) as library:
         library.read_raw("old", run, "publications")
         library.stage("old", run, "publications")
         library.fetch_files("old", run)
         library.publish("old", run)
 
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        back_up(*line.split())
-        os._exit(0)
-    print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-"""A process with all imports done; for each line it forks a child that makes a backup."""
+
+def ended(runner: BackupRunner, kill_after: float | None = None) -> int | None:
+    """Back up in a process that is killed so many seconds after its start if it still runs. Returns its exit status."""
+    process = start(back_up, runner.config, f"run-{time.monotonic_ns()}")
+    process.join(kill_after)
+    process.kill()
+    process.join()
+    return process.exitcode
 
 
-class Backups:
-    """Backups in processes that start at once."""
-
-    def __init__(self) -> None:
-        environ = environment(TEST_USER="somebody", TEST_PASSWORD="made-up-for-this-test")
-        pipe = subprocess.PIPE
-        command = [sys.executable, "-c", ZYGOTE]
-        self._process = subprocess.Popen(command, cwd=ROOT, env=environ, stdin=pipe, stdout=pipe, text=True)
-        self._run = 0
-
-    def __call__(self, runner: BackupRunner, kill_after: float | None = None) -> int:
-        """Run one backup, and kill it so many seconds after its start if it still runs. Returns its exit status."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._run += 1
-        self._process.stdin.write(f"{runner.config} run-{self._run}\n")
-        self._process.stdin.flush()
-        child = int(self._process.stdout.readline())
-        if kill_after is not None:
-            time.sleep(kill_after)  # a random instant is what is wanted
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-        return int(self._process.stdout.readline())
-
-    def end(self) -> None:
-        """Let the process end."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-
-
-@pytest.fixture(scope="module")
-def backups() -> Iterator[Backups]:
-    started = Backups()
-    yield started
-    started.end()
+@pytest.fixture(autouse=True)
+def signed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_USER", "somebody")
+    monkeypatch.setenv("TEST_PASSWORD", "made-up-for-this-test")
 
 
 @pytest.fixture
@@ -147,21 +103,19 @@ def assert_as_if_nobody_had(runner: BackupRunner, undisturbed: Snapshot) -> None
 
 
 @pytest.fixture
-def undisturbed(backups: Backups, tmp_path: Path, library: FileLibrary) -> tuple[Snapshot, float]:
+def undisturbed(tmp_path: Path, library: FileLibrary) -> tuple[Snapshot, float]:
     """The snapshot of a backup without a kill, and its seconds."""
     for name in ("first", "undisturbed"):  # the first one warms up what the other takes its time from
         library.start_over()
         library.issue = 1
         runner, began = runner_for(tmp_path / name, library), time.monotonic()
-        assert backups(runner) == 0
+        assert ended(runner) == 0
         took = time.monotonic() - began
     assert pages_read(library) == Counter(range(1, PAGES + 1)), "no request more than there are pages"
     return the_snapshot(runner), took
 
 
-def test_killed_once_at_any_instant(
-    backups: Backups, tmp_path: Path, library: FileLibrary, undisturbed: tuple[Snapshot, float]
-) -> None:
+def test_killed_once_at_any_instant(tmp_path: Path, library: FileLibrary, undisturbed: tuple[Snapshot, float]) -> None:
     """The next run continues: no page is read more than twice, and no stored file is fetched again."""
     expected, took = undisturbed
     chance, early = random.Random(7), 0
@@ -169,25 +123,23 @@ def test_killed_once_at_any_instant(
         runner = runner_for(tmp_path / f"killed-{kill}", library)
         library.start_over()
         library.issue = 1
-        killed = backups(runner, kill_after=took * (kill + chance.random()) / KILLS) == -signal.SIGKILL
+        killed = ended(runner, kill_after=took * (kill + chance.random()) / KILLS) == -signal.SIGKILL
         early += killed
         if not Backup.open(runner.config).data.snapshots():  # else it was killed after all was done
-            assert backups(runner) == 0
+            assert ended(runner) == 0
         assert_as_if_nobody_had(runner, expected)
         assert max(pages_read(library).values()) <= 2
         assert max(Counter(library.fetched()).values()) <= 2
     assert early, "some were killed before they had ended"
 
 
-def test_killed_again_and_again(
-    backups: Backups, tmp_path: Path, library: FileLibrary, undisturbed: tuple[Snapshot, float]
-) -> None:
+def test_killed_again_and_again(tmp_path: Path, library: FileLibrary, undisturbed: tuple[Snapshot, float]) -> None:
     """One backup with many kills: each run has a little more time than the last one, and continues from it."""
     expected, took = undisturbed
     runner, chance, runs = runner_for(tmp_path / "again", library), random.Random(11), 1
     library.start_over()
     library.issue = 1
-    while backups(runner, kill_after=took * (0.1 + 0.03 * runs) * chance.uniform(0.5, 1)) != 0:
+    while ended(runner, kill_after=took * (0.1 + 0.03 * runs) * chance.uniform(0.5, 1)) != 0:
         runs += 1
         if Backup.open(runner.config).data.snapshots():
             break
@@ -195,7 +147,7 @@ def test_killed_again_and_again(
     assert sum(pages_read(library).values()) <= PAGES + 8 * runs
 
 
-def test_killed_while_people_work(backups: Backups, tmp_path: Path) -> None:
+def test_killed_while_people_work(tmp_path: Path) -> None:
     """I4, I9: a walk down the list goes on past every change: the snapshot is complete, whenever the first run ended."""
     chance, early, took = random.Random(13), 0, 1.0
     for kill in range(KILLS + 1):
@@ -203,12 +155,12 @@ def test_killed_while_people_work(backups: Backups, tmp_path: Path) -> None:
             busy.furnish()
             runner, began = runner_for(tmp_path / f"busy-{kill}", busy), time.monotonic()
             if kill == 0:  # not killed: it says how long a backup takes
-                assert backups(runner) == 0
+                assert ended(runner) == 0
                 took = time.monotonic() - began
             else:
-                early += backups(runner, kill_after=took * (kill - chance.random()) / KILLS) == -signal.SIGKILL
+                early += ended(runner, kill_after=took * (kill - chance.random()) / KILLS) == -signal.SIGKILL
             if not Backup.open(runner.config).data.snapshots():
-                assert backups(runner) == 0
+                assert ended(runner) == 0
             snapshot = the_snapshot(runner)
         ids = pq.read_table(snapshot.path / "raw" / "publications.parquet").column("id").to_pylist()
         assert snapshot.manifest.complete, snapshot.manifest.problems

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -17,9 +16,10 @@ import pytest
 from pipelines.backup.flow import Backup
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.maintenance.verification import verify
-from pipelines.store.snapshots.capture_copies import CAPTURES
+from pipelines.store.snapshots.capture_copies import CAPTURES, CaptureCopy
 from pipelines.store.snapshots.snapshots import BLOBS, Snapshot
 from tests.cli.command import PATIENCE, ROOT
+from tests.forks import start
 from tests.postgres import database
 from tests.sandbox.process import SandboxProcess
 from tests.shared_machines import SHARED, TENANT
@@ -28,19 +28,6 @@ from tests.store.s3 import S3, shared_s3
 __all__ = ["shared_s3"]
 
 PAGES = 40
-WORKER = """
-import sys
-from pathlib import Path
-from pipelines.backup.flow import Backup
-from pipelines.store.snapshots import capture_copies
-
-capture_copies.CaptureCopy.__init__.__kwdefaults__["seconds"] = 0.1
-with Backup.open(Path(sys.argv[1])) as backup:
-    backup.read_raw("old", "first", "publications")
-"""
-"""A backup that copies what it has read ten times a second instead of once a minute."""
-
-
 PRUNE = """
 import sys
 from pathlib import Path
@@ -88,6 +75,13 @@ def machine(
         yield make
 
 
+def read(config: Path) -> None:
+    """Read for a backup, which copies what it has read ten times a second instead of once a minute."""
+    CaptureCopy.__init__.__kwdefaults__["seconds"] = 0.1
+    with Backup.open(config) as backup:
+        backup.read_raw("old", "first", "publications")
+
+
 def copied(config: Path) -> int:
     """How many segments of pages the bucket has."""
     with Backup.open(config) as backup:
@@ -97,15 +91,13 @@ def copied(config: Path) -> int:
 def killed_within_the_listing(config: Path, sandbox: SandboxProcess, *, alone: bool = False) -> int:
     """Back up on a machine that is lost after a few pages were copied, or read where it is alone. Returns the requests until then."""
     sandbox.change(latency=0.05)
-    worker = subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(config)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
+    worker = start(read, config)
     deadline = time.monotonic() + PATIENCE
     while (sandbox.counts()["requests"] < PAGES / 2) if alone else (copied(config) < 3):
-        assert worker.poll() is None, "the backup ended"
+        assert worker.exitcode is None, "the backup ended"
         assert time.monotonic() < deadline
-    worker.send_signal(signal.SIGKILL)
-    worker.wait(PATIENCE)
+    worker.kill()
+    worker.join(PATIENCE)
     sandbox.change(latency=0)
     return sandbox.counts()["requests"]
 

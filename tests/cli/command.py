@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from pipelines.service.http.budget import Budget
 from pipelines.settings.config_file import load_settings
 from pipelines.state.local import LocalState
-from tests.cli.forks import run_forked
+from tests.forks import run_forked
 from tests.sandbox.process import SandboxProcess
 
 ROOT = Path(__file__).parents[2]

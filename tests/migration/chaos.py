@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -14,10 +12,18 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 from queue import Queue
 
 import pytest
 
+from pipelines.migration.apply.run import Limits
+from pipelines.migration.flow import Migration
+from pipelines.migration.model.plan_folders import find_plan
+from pipelines.settings.config_file import load_settings
+from tests.forks import start
+from tests.migration.library_pair import FastClock
 from tests.service.scripted import Answer, Received, ScriptedServer, forwarded
 
 ROOT_PATHS = ("/oauth/", "/_control/")
@@ -43,106 +49,39 @@ WAYS = [pytest.param(FAULTS, 0.1, id="any fault"), pytest.param(LATE, 0.3, id="l
 """What happens, and the share of requests to which it happens."""
 
 LATE_SECONDS = 0.1, 0.6
-"""Seconds after which a late request is carried out: less than the read timeout of `Applies`."""
+"""Seconds after which a late request is carried out: less than the read timeout of `carry_out`."""
 
 MOST_RUNS = 200
 """Of one plan, those that were killed or failed included."""
-
-ZYGOTE = """
-import json, os, sys
-from pathlib import Path
-import pipelines.service.webhook
-from pipelines.migration.flow import Migration
-from pipelines.migration.apply.run import Limits, as_json
-from pipelines.migration.model.plan_folders import find_plan
-from pipelines.settings.config_file import load_settings
-from tests.migration.library_pair import FastClock
-
-def work(config, plan, what, read_seconds):
-    with Migration(load_settings(Path(config)), clock=FastClock(), read_seconds=float(read_seconds)) as migration:
-        found = find_plan(migration.data, plan)
-        if what == "undo":
-            undone = migration.undo(found, really=True)
-            print([one.problem for one in undone.findings][:3], file=sys.stderr, flush=True)
-            os._exit(0 if all(one.resource in ("authorities", "tasks") for one in undone.findings) else 3)
-        limits = Limits(failures=10**9, failures_percent=100)
-        applied = migration.apply(found, limits=limits)
-        Path(config).with_name("result.json").write_text(json.dumps(as_json(applied)))
-        os._exit(3 if applied.failed or applied.left else 0)
-
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        try:
-            work(*line.split())
-        except Exception as error:
-            print(type(error).__name__, error, file=sys.stderr)
-            os._exit(1)
-    print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-"""A process with all modules imported. Each line that it reads forks a child, which applies or undoes a plan. An undo leaves authorities
-and tasks, because the service deletes none. The result of an apply is in result.json, beside the configuration."""
-
 
 _SIGNATURE = re.compile(rb'(?i)("x-amz-signature":\s*"[0-9a-f]+)[0-9a-f]{4}')
 """Part of a presigned form. The storage refuses a wrong signature like an expired one, with 403."""
 
 
-class Applies:
-    """Runs applies or undos of a plan in processes of their own, which start at once."""
-
-    def __init__(self, read_seconds: float = 1.0) -> None:
-        self.read_seconds = read_seconds
-        self._child: Queue[int] = Queue()
-        self._zygote = subprocess.Popen(
-            [sys.executable, "-c", ZYGOTE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, config: object, plan: str, kill_after: float | None = None, *, what: str = "apply") -> int:
-        """Run one; returns its exit status, negative if it was killed. `kill_after`: seconds."""
-        assert self._zygote.stdin is not None
-        assert self._zygote.stdout is not None
-        self._zygote.stdin.write(f"{config} {plan} {what} {self.read_seconds}\n")
-        self._zygote.stdin.flush()
-        child = int(self._zygote.stdout.readline())
-        self._child.put(child)
-        if kill_after is not None:
-            timer = threading.Timer(kill_after, lambda: _kill(child))
-            timer.start()
-            status = int(self._zygote.stdout.readline())
-            timer.cancel()
-            return status
-        return int(self._zygote.stdout.readline())
-
-    def until_complete(
-        self, config: object, plan: str, dice: random.Random, *, kills: int, longest: float, what: str = "apply"
-    ) -> list[int]:
-        """Run one again until it is complete, the first ones killed at random instants. Returns the exit statuses."""
-        statuses = list[int]()
-        while not statuses or statuses[-1]:
-            assert len(statuses) < MOST_RUNS, self.close()
-            is_killed = sum(status < 0 for status in statuses) < kills
-            kill_after = dice.uniform(0.05, longest) if is_killed else None
-            statuses.append(self.run(config, plan, kill_after, what=what))
-        return statuses
-
-    def kill(self) -> None:
-        """Kill the run that was started last."""
-        _kill(self._child.get())
-
-    def close(self) -> str:
-        """End the process; returns its standard error."""
-        return self._zygote.communicate()[1]
+def carry_out(config: Path, plan: str, what: str) -> None:
+    """Apply or undo a plan. An undo leaves authorities and tasks, because the service deletes none."""
+    with Migration(load_settings(config), clock=FastClock(), read_seconds=1.0) as migration:
+        found = find_plan(migration.data, plan)
+        if what == "undo":
+            undone = migration.undo(found, really=True)
+            print([one.problem for one in undone.findings][:3], file=sys.stderr)  # noqa: T201  seen where a test fails
+            sys.exit(0 if all(one.resource in ("authorities", "tasks") for one in undone.findings) else 3)
+        applied = migration.apply(found, limits=Limits(failures=10**9, failures_percent=100))
+        sys.exit(3 if applied.failed or applied.left else 0)
 
 
-def _kill(child: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)
+def run_killed(config: Path, plan: str, dice: random.Random, *, most: int, longest: float, what: str = "apply") -> int:
+    """Apply or undo a plan again and again until it is complete, the first times killed at random instants. Returns the number of kills."""
+    kills = 0
+    for _ in range(MOST_RUNS):
+        process = start(carry_out, config, plan, what)
+        process.join(dice.uniform(0.05, longest) if kills < most else None)
+        process.kill()
+        process.join()
+        if process.exitcode == 0:
+            return kills
+        kills += process.exitcode == -signal.SIGKILL
+    pytest.fail("never complete")
 
 
 class RoughWay(ScriptedServer):
@@ -219,11 +158,18 @@ class KillingWay(RoughWay):
 
     def __init__(self, server: str) -> None:
         super().__init__(server, 0, 0)
-        self._kill: tuple[Applies, str, str, str, bytes] | None = None
+        self._process = Queue[BaseProcess]()
+        self._kill: tuple[str, str, str, bytes] | None = None
 
-    def kill_at(self, applies: Applies, method: str, path: str, when: str, *, body: bytes = b"") -> None:
-        """Kill a run before the first request of this kind has its effect, or after it, before its response."""
-        self._kill = (applies, method, path, when, body)
+    def assert_kills(
+        self, config: Path, plan: str, method: str, path: str, when: str, *, body: bytes = b"", what: str = "apply"
+    ) -> None:
+        """Apply or undo a plan, killed before the first request of this kind has its effect, or after it, before its response."""
+        self._kill = (method, path, when, body)
+        process = start(carry_out, config, plan, what)
+        self._process.put(process)
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
 
     def answer(self, request: Received) -> Answer:
         """Forward a request, or kill its sender."""
@@ -231,17 +177,16 @@ class KillingWay(RoughWay):
             kill = self._kill
             if (
                 kill is None
-                or request.method != kill[1]
-                or not re.search(kill[2], request.target)
-                or kill[4] not in request.body
+                or request.method != kill[0]
+                or not re.search(kill[1], request.target)
+                or kill[3] not in request.body
             ):
                 kill = None
             else:
                 self._kill = None
         if kill is None:
             return forwarded(request, self.server)
-        applies, when = kill[0], kill[3]
-        if when == "after":
+        if kill[2] == "after":
             forwarded(request, self.server)
-        applies.kill()
+        self._process.get().kill()
         raise ConnectionResetError

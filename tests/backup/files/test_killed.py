@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipelines.backup.flow import Backup
 from tests.backup.files.file_library import PER_PAGE, FileLibrary, files_of
 from tests.backup.runner import BackupRunner
-from tests.cli.command import ROOT, environment
+from tests.forks import start
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received
 
-FETCH = """
-import sys
-from pathlib import Path
-from pipelines.backup.flow import Backup
-with Backup.open(Path(sys.argv[1])) as library:
-    library.fetch_files("old", "run")
-"""
 
-LIST = """
-import sys
-from pathlib import Path
-from pipelines.backup.flow import Backup
-with Backup.open(Path(sys.argv[1])) as library:
-    library.read_raw("old", "run", "publications")
-"""
+@pytest.fixture(autouse=True)
+def signed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_USER", "somebody")
+    monkeypatch.setenv("TEST_PASSWORD", "made-up-for-this-test")
+
+
+def fetch(config: Path) -> None:
+    with Backup.open(config) as library:
+        library.fetch_files("old", "run")
+
+
+def read(config: Path) -> None:
+    with Backup.open(config) as library:
+        library.read_raw("old", "run", "publications")
 
 
 @pytest.mark.parametrize(
@@ -62,15 +61,11 @@ def test_a_relative_address_counts_from_its_page_after_a_kill(
     monkeypatch.setattr(file_library, "listed", listed)
     file_library.stored[path] = never
     runner = BackupRunner(tmp_path, file_library.library.url, clock=ManualClock())
-    child = subprocess.Popen(
-        [sys.executable, "-c", LIST, str(runner.config)],
-        cwd=ROOT,
-        env=environment(TEST_USER="somebody", TEST_PASSWORD="made-up-for-this-test"),
-    )
+    child = start(read, runner.config)
     assert asked.wait(120)
     assert second_page.wait(120)
     child.kill()
-    child.wait()
+    child.join()
     dead.set()
     file_library.stored[path] = b"relative"
     file_library.library.received.clear()
@@ -101,14 +96,10 @@ def test_killed_in_the_middle_of_a_transfer(tmp_path: Path, file_library: FileLi
         return Answer(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n" + content[:100])
 
     file_library.stored["/file-20"] = half
-    child = subprocess.Popen(
-        [sys.executable, "-c", FETCH, str(runner.config)],
-        cwd=ROOT,
-        env=environment(TEST_USER="somebody", TEST_PASSWORD="made-up-for-this-test"),
-    )
+    child = start(fetch, runner.config)
     assert reached.wait(120)
     child.kill()
-    child.wait()
+    child.join()
     dead.set()
     before = runner.blobs()
     assert all(hashlib.sha256(blob).hexdigest() == name for name, blob in before.items() if not name.startswith("."))

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from pipelines.store.snapshots.snapshots import Snapshot
-from tests.migration.chaos import Applies
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import (
     CONTRIBUTED,
@@ -82,11 +81,3 @@ def another_target(
         return make_pair(folder, sandbox, f"target{number}")
 
     return make
-
-
-@pytest.fixture(scope="module")
-def applies() -> Iterator[Applies]:
-    """Applies in processes of their own."""
-    processes = Applies()
-    yield processes
-    processes.close()

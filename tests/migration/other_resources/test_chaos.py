@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from pipelines.store.snapshots.snapshots import Snapshot
-from tests.migration.chaos import WAYS, Applies, RoughWay
+from tests.migration.chaos import WAYS, RoughWay, run_killed
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import ALL_RESOURCES, UNDELETED, contents_of, delete_user
 
@@ -43,19 +43,11 @@ def test_apply_and_undo_of_every_resource_survive_faults_and_kills(
         with RoughWay(target.sandbox.url, share, dice.randrange(1000), faults) as way:
             rough = target.through_proxy(way.url, token_seconds=2)
             plan = rough.plan(rough.newest(), resources=ALL_RESOURCES)
-            kills["apply"] += run_killed("apply", rough, plan.name, dice, KILLS - kills["apply"])
-            assert contents_of(target) == expected
-            kills["undo"] += run_killed("undo", rough, plan.name, dice, KILLS - kills["undo"])
+            for what in ("apply", "undo"):
+                most = KILLS - kills[what]
+                kills[what] += run_killed(rough.config, plan.name, dice, most=most, longest=4.0, what=what)
+                pair.sandbox.change(target.target, oauth={"access_token_seconds": 3600})
+                assert what == "undo" or contents_of(target) == expected
         left = contents_of(target)
         assert not before - left
         assert {record.split()[0] for record in left - before} <= {*UNDELETED}
-
-
-def run_killed(what: str, pair: LibraryPair, plan: str, dice: random.Random, most: int) -> int:
-    """Apply a plan, or undo it, until that is complete. Returns how often it was killed."""
-    applies = Applies()
-    statuses = applies.until_complete(pair.config, plan, dice, kills=most, longest=4.0, what=what)
-    errors = applies.close()
-    pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
-    print(what, statuses, errors)  # noqa: T201  seen with -s
-    return sum(status < 0 for status in statuses)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 
 import pytest
 
 from pipelines.migration.model.plan import Plan
 from pipelines.store.snapshots.snapshots import Snapshot
-from tests.migration.chaos import Applies, KillingWay
+from tests.migration.chaos import KillingWay
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import record_named, records_of
 from tests.migration.other_resources.test_made_authorities import (
@@ -29,7 +28,7 @@ RESOURCES = ["authorities", "collections"]
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_process_killed_beside_authorities_of_the_service_leaves_nothing_lost_and_nothing_twice(
-    pair: LibraryPair, applies: Applies, when: str
+    pair: LibraryPair, when: str
 ) -> None:
     """Within the creation of an authority beside them."""
     make_authorities(pair)
@@ -39,8 +38,7 @@ def test_a_process_killed_beside_authorities_of_the_service_leaves_nothing_lost_
         plan = through.plan(snapshot, resources=RESOURCES)
         wanted = names(pair) + Counter((row.payload["name"], row.payload["kind"]) for row in creates(plan))
         made = of_authors(plan)
-        way.kill_at(applies, "POST", r"/authorities(/\d+)?$", when)
-        assert applies.run(through.config, plan.name) == -signal.SIGKILL
+        way.assert_kills(through.config, plan.name, "POST", r"/authorities(/\d+)?$", when)
         applied = through.apply(plan)
         assert (applied.failed, applied.appeared) == (0, len(made))
         check_completed(through, snapshot, made)
@@ -49,15 +47,14 @@ def test_a_process_killed_beside_authorities_of_the_service_leaves_nothing_lost_
 
 @pytest.mark.parametrize(("when", "sent_again"), [("before", 2), ("after", 1)])
 def test_a_process_killed_within_a_merge_looks_it_up_before_it_goes_on(
-    pair: LibraryPair, applies: Applies, when: str, sent_again: int
+    pair: LibraryPair, when: str, sent_again: int
 ) -> None:
     """What had its effect is not sent again."""
     with KillingWay(pair.sandbox.url) as way:
         through = pair.through_proxy(way.url)
         snapshot: Snapshot = through.newest()
         plan, _source_id, ids = decided(through, snapshot)
-        way.kill_at(applies, "PATCH", "/merge$", when)
-        assert applies.run(through.config, plan.name) == -signal.SIGKILL
+        way.assert_kills(through.config, plan.name, "PATCH", "/merge$", when)
         sent = len(merges(through))
         assert sent == (0 if when == "before" else 1)
         assert through.apply(plan).failed == 0

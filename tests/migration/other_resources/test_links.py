@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipelines.migration.flow import Migration
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan
-from tests.migration.library_pair import LibraryPair
+from pipelines.migration.model.plan_folders import find_plan
+from pipelines.service.client import LibraryClient
+from pipelines.settings.config_file import load_settings
+from tests.forks import kill_at, start
+from tests.migration.library_pair import FastClock, LibraryPair
 from tests.migration.other_resources.full_library import (
     ALL_RESOURCES,
     back_up,
@@ -77,35 +80,6 @@ SHAPES: dict[str, Any] = {
     }
 }
 """Collections that refer to each other, and to tasks, which are written after them; and publications that refer to them, and to users."""
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from pipelines.migration.flow import Migration
-from pipelines.migration.model.plan_folders import find_plan
-from pipelines.service.client import LibraryClient
-from pipelines.settings.config_file import load_settings
-from tests.migration.library_pair import FastClock
-
-config, plan, what, moment = sys.argv[1:]
-write = LibraryClient.write
-
-def dying_write(self, method, path, body=None, **options):
-    wanted = method == "DELETE" if what == "undo" else method == "PATCH" and "parent_id" in body
-    is_it = wanted and path.startswith("collections/")
-    if is_it and moment == "before":
-        os.kill(os.getpid(), signal.SIGKILL)
-    answer = write(self, method, path, body, **options)
-    if is_it:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return answer
-
-LibraryClient.write = dying_write
-with Migration(load_settings(Path(config)), clock=FastClock()) as migration:
-    found = find_plan(migration.data, plan)
-    migration.undo(found, really=True) if what == "undo" else migration.apply(found)
-"""
-"""A process that kills itself just before, or just after, it first sets a parent; of an undo, before it first deletes a collection."""
 
 BEFORE, AFTER, ITSELF, ONE, OTHER = "Before", "After", "Itself", "One", "Other"
 
@@ -311,7 +285,21 @@ def test_killed_between_the_creation_and_the_link_it_goes_on(pair: LibraryPair, 
     assert meaning(pair) == before
 
 
-def die(pair: LibraryPair, plan: Plan, what: str, moment: str) -> int:
+def die(pair: LibraryPair, plan: Plan, what: str, moment: str) -> int | None:
     """Apply or undo a plan in a process that is killed; returns its exit status."""
-    program = [sys.executable, "-c", KILLED, str(pair.config), plan.name, what, moment]
-    return subprocess.run(program, check=False, capture_output=True, timeout=120).returncode
+    process = start(killed, pair.config, plan.name, what, moment)
+    process.join(120)
+    return process.exitcode
+
+
+def killed(config: Path, plan: str, what: str, moment: str) -> None:
+    """Kills its process just before, or just after, it first sets a parent; of an undo, before it first deletes a collection."""
+
+    def is_it(_client: LibraryClient, method: str, path: str, body: Any = None) -> bool:
+        wanted = method == "DELETE" if what == "undo" else method == "PATCH" and "parent_id" in body
+        return wanted and path.startswith("collections/")
+
+    kill_at(LibraryClient, "write", moment, is_it)
+    with Migration(load_settings(config), clock=FastClock()) as migration:
+        found = find_plan(migration.data, plan)
+        migration.undo(found, really=True) if what == "undo" else migration.apply(found)

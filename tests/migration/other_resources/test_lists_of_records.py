@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import signal
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +24,7 @@ from pipelines.store.catalogue import open_catalogue
 from pipelines.store.encryption import personal_keys
 from pipelines.store.stores import open_data
 from tests.backup.other_resources.signing import sign_in
-from tests.migration.chaos import Applies, KillingWay
+from tests.migration.chaos import KillingWay
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import back_up, make_pair, plan_rows, records_of, titles, token_of
 from tests.migration.test_additional_fields import DOCUMENTED
@@ -118,7 +116,7 @@ def test_an_undo_removes_the_members_that_the_plan_added_and_no_others(pair: Lib
         pair.call("PATCH", f"collections/{number}", {"publication_ids": collection["publication_ids"][:1]})
     keep_members_apart(pair, removed=True)
     before = members_of(pair, pair.target)
-    with KillingWay(pair.sandbox.url) as way, closing(Applies()) as processes:
+    with KillingWay(pair.sandbox.url) as way:
         direct = pair.sandbox.base_url(pair.target)
         pair.config.write_text(pair.config.read_text().replace(direct, way.url + urlsplit(direct).path))
         sign_in(pair.config, "new", pair.sandbox, pair.target, SCOPES)
@@ -128,16 +126,14 @@ def test_an_undo_removes_the_members_that_the_plan_added_and_no_others(pair: Lib
         )
         number, planned = row.existing_target_id, {target for _, _, target in row.references["publication_ids"].records}
         path = f"collections/{number}/publications"
-        way.kill_at(processes, "POST", path, "after")
-        assert processes.run(pair.config, plan.name) == -signal.SIGKILL
+        way.assert_kills(pair.config, plan.name, "POST", path, "after")
         by_people = min(planned - {member["id"] for member in pair.call("GET", path)["records"]})
         pair.call("POST", path, {"publication_id": by_people})
         assert pair.apply(plan).failed == 0
         added = sum(map(len, members_of(pair, pair.target).values())) - sum(map(len, before.values()))
         with pair.migration() as migration:
             dry_run = migration.undo(plan)
-        way.kill_at(processes, "DELETE", path, "after")
-        assert processes.run(pair.config, plan.name, what="undo") == -signal.SIGKILL
+        way.assert_kills(pair.config, plan.name, "DELETE", path, "after", what="undo")
         with pair.migration() as migration:
             undone = migration.undo(plan, really=True)
     collection, book = records_of(pair, "collections")[number]["name"], titles(pair)[by_people]

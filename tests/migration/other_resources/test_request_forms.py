@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from http import HTTPStatus
 from typing import Any
 
@@ -14,7 +13,7 @@ import yaml
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan
 from pipelines.store.snapshots.snapshots import Snapshot
-from tests.migration.chaos import Applies, KillingWay
+from tests.migration.chaos import KillingWay
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import Records, plan_rows, records_of
 from tests.migration.other_resources.test_staleness import FIELDS, plan_changes
@@ -119,7 +118,7 @@ def test_a_refused_method_and_a_refused_address_show_theirs(pair: LibraryPair, s
 
 @pytest.mark.long
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, applies: Applies, when: str) -> None:
+def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, when: str) -> None:
     with KillingWay(pair.sandbox.url) as way:
         through = pair.through_proxy(way.url)
         snapshot = through.newest()
@@ -129,8 +128,7 @@ def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, applies:
         before = records_of(pair, "collections")
         undescribed(pair, {**FIELDS, **SHELF}, verb="PUT", replaces=True)
         say(through, 'method = "PUT"')
-        way.kill_at(applies, "PUT", "/collections/", when)
-        assert applies.run(through.config, plan.name) == -signal.SIGKILL
+        way.assert_kills(through.config, plan.name, "PUT", "/collections/", when)
         assert through.apply(plan).failed == 0
         assert records_of(pair, "collections") == changed(before, planned)
         check_whole(through, snapshot, plan)
@@ -138,17 +136,14 @@ def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, applies:
 
 @pytest.mark.long
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_process_killed_within_the_first_create_with_a_key_makes_nothing_twice(
-    pair: LibraryPair, applies: Applies, when: str
-) -> None:
+def test_a_process_killed_within_the_first_create_with_a_key_makes_nothing_twice(pair: LibraryPair, when: str) -> None:
     with KillingWay(pair.sandbox.url) as way:
         through = pair.through_proxy(way.url)
         undescribed(pair, FIELDS, wrapped="collection")
         say(through, 'wrapped_in = "collection"')
         snapshot = through.newest()
         plan, _creates = plan_creates(through, snapshot)
-        way.kill_at(applies, "POST", "/collections$", when, body=b'{"collection": {')
-        assert applies.run(through.config, plan.name) == -signal.SIGKILL
+        way.assert_kills(through.config, plan.name, "POST", "/collections$", when, body=b'{"collection": {')
         assert through.apply(plan).failed == 0
         check_whole(through, snapshot, plan)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import http.client
-import multiprocessing
 import threading
 import time
 from collections import Counter
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import MARGIN, Budget
+from tests.forks import CONTEXT, start
 from tests.service.scripted import Answer, Received, ScriptedServer
 from tests.state_places import Place
 
@@ -73,24 +74,16 @@ def service() -> Iterator[_Service]:
 
 
 @pytest.fixture
-def processes(service: _Service, place: Place) -> Iterator[Sequence[multiprocessing.process.BaseProcess]]:
-    spawn = multiprocessing.get_context("spawn")
-    together = spawn.Barrier(PROCESSES)
-    started = [
-        spawn.Process(target=send_for_ever, args=(place, service.port, f"/{number}", together), daemon=True)
-        for number in range(PROCESSES)
-    ]
-    for process in started:
-        process.start()
+def processes(service: _Service, place: Place) -> Iterator[Sequence[BaseProcess]]:
+    together = CONTEXT.Barrier(PROCESSES)
+    started = [start(send_for_ever, place, service.port, f"/{number}", together) for number in range(PROCESSES)]
     yield started
     for process in started:
         process.kill()
         process.join()
 
 
-def test_four_processes_share_one_budget_and_one_is_killed(
-    service: _Service, processes: Sequence[multiprocessing.process.BaseProcess]
-) -> None:
+def test_four_processes_share_one_budget_and_one_is_killed(service: _Service, processes: Sequence[BaseProcess]) -> None:
     """I1: never more than the limit as the service counts, all of it used, by all processes; a kill stalls none of them.
 
     The exact figures (any window, 99 %, equal shares) are proved on an undisturbed clock, in test_budget.py. Here the clock is

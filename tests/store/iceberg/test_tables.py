@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -12,16 +12,20 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
-from pipelines.backup.iceberg import register_again, register_new, remove_from_tables
+from pipelines.backup.iceberg import open_tables, register_again, register_new, remove_from_tables
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.field_ids import field_id
+from pipelines.settings.config_file import load_settings
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.iceberg.tables import REGISTERED
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.parquet import TableWriter, table_writer
 from pipelines.store.snapshots.captures import Capture
+from pipelines.store.stores import open_data
+from tests.forks import kill_at, start
 from tests.store.iceberg.conftest import Library, counts, queried, settings_in
 from tests.store.s3 import S3
 from tests.store.s3_proxy import s3_proxy
@@ -90,13 +94,23 @@ def test_nights_of_two_libraries(each_kind: Library) -> None:
     assert added(library) == []
 
 
+def killed(config: Path, number: int, when: str) -> None:
+    """Registers new snapshots, and kills its process before or after a commit."""
+    commits = count(1)
+    kill_at(SqlCatalog, "commit_table", when, lambda *_: next(commits) == number)
+    settings = load_settings(config)
+    data = open_data(settings)
+    register_new(open_tables(settings, data), data, "old")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "when"), [(1, "before"), (2, "after"), (7, "before"), (10, "after")])
 def test_a_killed_registration_is_completed(library: Library, number: int, when: str) -> None:
     """Kill -9 at a commit, of a column or of a file: the next night or `stage` adds what is missing, and nothing twice."""
     library.night(3)
-    command = [sys.executable, "-m", "tests.store.iceberg.killed", str(library.settings.path), "old", str(number), when]
-    assert subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode == -9
+    process = start(killed, library.settings.path, number, when)
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     assert len(library.data.snapshots()) == 1
     library.night(4, day=1)
     done = register_new(library.tables, library.data, "old")

@@ -1,6 +1,6 @@
-"""Runs many commands in their own processes without importing everything again for each of them.
+"""Runs commands, and functions that are to be killed, in their own processes without importing everything again for each of them.
 
-Python's fork server imports what the command line imports, and forks for each command. A command has its own process, folder, environment,
+Python's fork server imports what the command line imports, and forks for each process. A command has its own folder, environment,
 standard streams and exit status, as after a normal start, but without the second or two of the imports. Tests of the start and the stop
 use a normal process (`Installation.start`, test_project, test_docs_readme).
 """
@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from multiprocessing import forkserver, get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NoReturn
+from typing import Any, NoReturn
 from unittest.mock import patch
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 CONTEXT = get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
@@ -46,9 +48,40 @@ CONTEXT.set_forkserver_preload(
         "pandas",
         "sqlalchemy.dialects.sqlite.pysqlite",
         "upath.implementations.local",
-        "tests.cli.frozen",
+        "tests.migration.chaos",
+        "tests.frozen",
     ]
 )
+
+
+def start(work: Callable[..., object], *arguments: object) -> BaseProcess:
+    """Start a function in a process of its own, with the environment of this one. It ends with this one, if not before."""
+    _start_server()
+    process = CONTEXT.Process(target=_work, args=(dict(os.environ), work, *arguments), daemon=True)
+    process.start()
+    return process
+
+
+def kill_at(owner: type, name: str, when: str, is_it: Callable[..., bool]) -> None:
+    """Kill this process (kill -9) before or after a call of a method: the first one of which `is_it`, given its arguments, says so."""
+    method = getattr(owner, name)
+
+    def dying(*arguments: Any, **options: Any) -> Any:
+        kills = is_it(*arguments)
+        if kills and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        done = method(*arguments, **options)
+        if kills:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+
+    setattr(owner, name, dying)
+
+
+def _work(environment: dict[str, str], work: Callable[..., object], *arguments: object) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    work(*arguments)
 
 
 def run_forked(
