@@ -95,6 +95,7 @@ CREATE TEMP TABLE without_id AS
     FULL JOIN (SELECT sha256, count(*) AS records FROM raw_b WHERE id IS NULL AND id_of(id, payload) IS NULL GROUP BY sha256) AS b
     USING (sha256);
 
+-- The names are those of ResourceDifferences.
 CREATE TEMP VIEW totals AS
 SELECT
     (SELECT count(*) FROM added) AS added,

@@ -142,11 +142,9 @@ class Listing:
         return descent.fits(answer.ids) and (goes_on or answer.paging.next is None)
 
     def _accept_down(self, descent: Descent, number: int, answer: SavedPage, *, in_turn: bool) -> Page:
-        page = Page(number, str(answer.paging.url), answer.records, answer.ids, answer.paging.total)
         lacking = answer.paging.records - len(answer.records)
         descent.take(number, answer.ids, answer.paging.total, in_turn=in_turn, lacking=lacking)
-        self._count(page, answer)
-        return page
+        return self._count(number, answer)
 
     def _look_ahead_down(self, descent: Descent, answer: SavedPage) -> None:
         number = descent.next_page
@@ -209,16 +207,17 @@ class Listing:
         self._newest = answer
         self._upcoming = self._route.after(paging)
         self._guard.check(paging, answer.records, self._upcoming)
-        page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
-        self._count(page, answer)
+        page = self._count(number, answer)
         if self.facts.pages == 1:
             self._descent = self._way_down(answer)
         return page
 
-    def _count(self, page: Page, answer: SavedPage) -> None:
+    def _count(self, number: int, answer: SavedPage) -> Page:
+        page = Page(number, str(answer.paging.url), answer.records, answer.ids, answer.paging.total)
         self.facts.count(page, answer.gaps)
         self.facts.unsettled |= answer.moved
         self._account()
+        return page
 
     def _way_down(self, answer: SavedPage) -> Descent | None:
         """Return the way down the list that begins with this page, if it has one."""

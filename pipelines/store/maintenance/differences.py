@@ -110,16 +110,10 @@ def _compare(data: DataFolder, a: Snapshot, b: Snapshot, resource: str, limit: i
 
 
 def _read(database: duckdb.DuckDBPyConnection, limit: int) -> ResourceDifferences:
-    [totals] = _rows(database, "SELECT * FROM totals")
-    added, removed, changed, rewritten, unchanged, added_no_id, removed_no_id = totals
+    totals = database.execute("SELECT * FROM totals")
+    names, [counts] = [column[0] for column in totals.description], totals.fetchall()
     return ResourceDifferences(
-        added=added,
-        removed=removed,
-        changed=changed,
-        unchanged=unchanged,
-        rewritten=rewritten,
-        added_without_id=added_no_id,
-        removed_without_id=removed_no_id,
+        **dict(zip(names, counts, strict=True)),
         fields=dict(_rows(database, "SELECT * FROM fields LIMIT ?", MOST_FIELDS)),
         added_ids=[row[0] for row in _rows(database, "SELECT id FROM added LIMIT ?", limit)],
         removed_ids=[row[0] for row in _rows(database, "SELECT id FROM removed LIMIT ?", limit)],
@@ -129,5 +123,5 @@ def _read(database: duckdb.DuckDBPyConnection, limit: int) -> ResourceDifference
     )
 
 
-def _rows(database: duckdb.DuckDBPyConnection, sql: str, *values: int) -> list[tuple[Any, ...]]:
-    return database.execute(sql, values or None).fetchall()
+def _rows(database: duckdb.DuckDBPyConnection, sql: str, most: int) -> list[tuple[Any, ...]]:
+    return database.execute(sql, [most]).fetchall()
