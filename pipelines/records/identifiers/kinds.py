@@ -74,8 +74,9 @@ class Kinds:
             return [FoundIdentifier(known_kind.name, text, UNRECOGNISED, Rule.TOO_LONG)]
         if known_kind.is_canonical(text):
             return [FoundIdentifier(known_kind.name, text, VALID, "")]
-        if not text or text.isspace():
-            return [FoundIdentifier(known_kind.name, text, UNRECOGNISED, Rule.BLANK)]
+        tidy, _rules = cleaned(text)
+        if not tidy or _NOTHING.fullmatch(tidy):
+            return [FoundIdentifier(known_kind.name, text, UNRECOGNISED, Rule.NOTHING if tidy else Rule.BLANK)]
         identifiers = without_repetition(self._read_repeatedly(known_kind, text))
         if identifiers[0].verdict == VALID and identifiers[0].value != text:
             return [identifiers[0]._replace(verdict=REPAIRED, rule=_rule_of_surroundings(identifiers[0].value, text))]
@@ -143,6 +144,12 @@ class Kinds:
             ]
             self._others[name] = re.compile("|".join(patterns), re.IGNORECASE)
         return self._others[name]
+
+
+_NOTHING = re.compile(
+    r"(?:n/?a|none|null|nil|nan|unknown|no (?:doi|isbn|issn|pmid)|tbd|tba|[-–—?.x]+)\.?", re.IGNORECASE
+)
+"""Says that there is no identifier."""
 
 
 def _rule_of_surroundings(value: str, text: str) -> Rule:

@@ -130,14 +130,11 @@ _GROUPS = re.compile(r"[0-9Xx]+")
 _BARE = re.compile(r"[='\"]*[0-9]+X?(?:\.0+)?['\"]*", re.IGNORECASE)
 _YEARS = re.compile(r"\s*((?:1[5-9]|20)[0-9]{2}) ?- ?((?:1[5-9]|20)[0-9]{2})\s*")
 _MANY_DIGITS = re.compile(r"(?:[0-9][ -]*){7}")
-_PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|no (?:isbn|issn)|tbd|tba|[-–—?.x]+)\.?", re.IGNORECASE)
 
 
 def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
     """Every value in a text. A piece with unknown words around its numbers is not recognised."""
     tidy, rules = cleaned(text)
-    if _PLACEHOLDER.fullmatch(tidy):
-        return [FoundIdentifier(numbers.name, text, UNRECOGNISED, Rule.NOTHING)]
     tidy, more = in_ascii(tidy)
     alone = _BARE.fullmatch(numbers.label.sub("", tidy).strip()) is not None
     used = [*rules, *more]

@@ -35,15 +35,12 @@ _ROW = re.compile(r"[1-9][0-9]{6,7}(?:[ ,]+[1-9][0-9]{6,7})+")
 """Several numbers, each too long to be a part of another one."""
 
 _DIGITS_APART = re.compile(r"[0-9]+(?:[ ,]+[0-9]+)+")
-_PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|[-–—?]+)\.?", re.IGNORECASE)
 
 
 def read(text: str) -> list[FoundIdentifier]:
     """Every PMID in a text, valid or not."""
     tidy, rules = cleaned(text)
     tidy, more = in_ascii(tidy)
-    if _PLACEHOLDER.fullmatch(tidy):
-        return [FoundIdentifier("pmid", text, UNRECOGNISED, Rule.NOTHING)]
     identifiers = [
         identifier
         for piece in _SEPARATOR.split(tidy)
