@@ -1,22 +1,27 @@
-"""Finds texts that name records of another resource by a code, such as that of a location, which is no code of that record in the target.
+"""Finds texts and numbers that name records of another resource by a code, such as that of a location, which is another in the target.
 
 A code that both libraries give to the same record is sent as it stands. Where another record of the target has it, or the same record has
-another one there, the text would name the wrong record: which code stands for it is a question to a person.
+another one there, it would name the wrong record: which code stands for it is a question to a person.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.numbers import MOST_VALUES, values_in
-from pipelines.records.values import text_of
+from pipelines.records.additional_fields import is_managed
+from pipelines.records.paths import value_at
+from pipelines.records.shapes.field_names import is_quantity
 
 LONGEST_CODE = 100
 """Characters of a text that may be a code."""
+
+_DATE = re.compile(r"\d{4}-\d\d(?!\d)")
 
 Place = tuple[str, str]
 """A resource, and the path of a field of its records."""
@@ -42,26 +47,29 @@ class _Codes:
         self.field = field
         self._of_record = dict[Key, str]()
         """Key of a record → its code."""
-        self._codes, self._of_several = set[str](), set[str]()
+        self._codes, self._is_unique = set[str](), True
         self._equal, self._of_others = set[str](), set[str]()
         """Codes that the same record has in the target, or another one."""
         self._in_target = dict[str, list[str]]()
 
     def note(self, code: str, keys: Iterable[Key]) -> None:
-        """Add the code of a record of the source."""
-        (self._of_several if code in self._codes else self._codes).add(code)
+        """Add the code of a record of the source; `keys`: those of the record, if the code may be in another field, too."""
+        self._is_unique = self._is_unique and code not in self._codes
+        if keys or len(self._codes) < MOST_VALUES:
+            self._codes.add(code)
         self._of_record.update(dict.fromkeys(keys, code))
 
     def name_each(self, texts: AbstractSet[str]) -> bool:
-        """Whether each of these texts is the code of one record."""
-        return texts <= self._codes - self._of_several
+        """Whether each of these texts is the code of one record. What several records have, such as a kind, is no code."""
+        return self._is_unique and texts <= self._codes
 
-    def compare(self, code: Any, keys: AbstractSet[Key]) -> None:
+    def compare(self, code: str | None, keys: AbstractSet[Key]) -> None:
         """Note the code that a record of the target has."""
         known = {self._of_record[key] for key in keys & self._of_record.keys()}
-        (self._equal if code in known else self._of_others).add(text_of(code) or "")
+        if code is not None:
+            (self._equal if code in known else self._of_others).add(code)
         for earlier in known - {code}:
-            self._in_target.setdefault(earlier, []).extend([code] if isinstance(code, str) else [])
+            self._in_target.setdefault(earlier, []).extend([code] if code is not None else [])
 
     def differing(self, texts: Iterable[str], *, is_sent: bool) -> dict[str, list[str]]:
         """Those of the texts that name another record in the target, or none. `is_sent`: whether a new record gets its code."""
@@ -96,7 +104,7 @@ def differing_codes(
         for record in target[owner].records() if compared else ():
             keys = _keys(of_target, record)
             for field in compared:
-                field.compare(record.get(field.field), keys)
+                field.compare(code_of(field.field, value_at(record, field.field)), keys)
         sent = {key for name in owners.fields if owners.created for key in owners.keys_of(name)}
         for (name, path), fields in named.items():
             for field in fields:
@@ -106,38 +114,44 @@ def differing_codes(
 
 
 def texts_of(resource_type: ResourceType, records: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
-    """Path of what is sent as it stands, at any depth, and is nothing but short texts → the different ones; none of persons (I10)."""
+    """Path of what is sent as it stands, at any depth, and may be nothing but codes → the different ones; none of persons (I10)."""
     fields = {} if resource_type.personal else resource_type.fields
     parts = {path: part for name, field in fields.items() for path, part in field.parts(name)}
     plain = {path: part for path, part in parts.items() if not (part.refers or part.entries or part.is_open)}
     texts = dict[str, set[str] | None]()
     for record in records if plain else ():
         for name, part in plain.items():
-            value = next((record[key] for key in part.keys_of(name) if key in record), None)
-            for names, text in values_in((name,), value):
+            field_value = next((record[key] for key in part.keys_of(name) if key in record), None)
+            for names, value in values_in((name,), field_value):
                 path = "/".join(names)
                 known = texts.setdefault(path, set())
-                if known is None or len(known) > MOST_VALUES or not _may_be_code(text):
+                code = code_of(names[-1], value)
+                if known is None or len(known) > MOST_VALUES or code is None:
                     texts[path] = None
                 else:
-                    known.add(text)
+                    known.add(code)
     return {path: known for path, known in texts.items() if known}
 
 
-def _may_be_code(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and len(value) <= LONGEST_CODE and value.isprintable()
+def code_of(name: str, value: object) -> str | None:
+    """The text or whole number that a value of a field of this name is; None where it cannot be a code, as a date or a quantity."""
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST_CODE and value.isprintable() and not _DATE.match(value) else None
+    return str(value) if type(value) is int and not is_quantity(name) else None
 
 
 def _codes(
-    resource_type: ResourceType, records: Iterable[Mapping[str, Any]], texts: Collection[str]
+    resource_type: ResourceType, records: Iterable[Mapping[str, Any]], texts: AbstractSet[str]
 ) -> dict[str, _Codes]:
-    """Field of a resource → the codes that it gives to records, as far as they are among these texts."""
+    """Field of a resource → the codes that it gives to records. `texts`: those that other fields have."""
     codes = dict[str, _Codes]()
     for record in records:
-        known = [(name, value) for name, value in record.items() if isinstance(value, str) and value in texts]
-        keys = _keys(resource_type, record) if known else set()
-        for name, code in known:
-            codes.setdefault(name, _Codes(name)).note(code, keys)
+        places = (("/".join(names), value) for name in record for names, value in values_in((name,), record[name]))
+        of_record = {path: code_of(path, value) for path, value in places if value_at(record, path) == value}
+        keys = _keys(resource_type, record) if not texts.isdisjoint(of_record.values()) else set()
+        for path, code in of_record.items():
+            if code is not None and not is_managed(path):
+                codes.setdefault(path, _Codes(path)).note(code, keys if code in texts else ())
     return codes
 
 

@@ -20,7 +20,7 @@ MAIN, DEPOT = ("MAIN", "Main stack"), ("DEP", "Depot")
 
 
 def asked_learners(
-    folder: Path, copies: list[Json], here: list[tuple[str, str]], there: list[tuple[str, str]]
+    folder: Path, copies: list[Json], here: list[tuple[Any, str]], there: list[tuple[Any, str]]
 ) -> dict[str, TypeLearner]:
     """What is learned of copies and locations, which have these codes and names in the source, and in the target."""
     locations = [
@@ -61,8 +61,9 @@ def asked_learners(
         ([("MAIN", "Main stack"), ("D", "Depot")], {"DEP"}),
         ([("MAIN", "Main stack")], {"DEP"}),
         ([("MAIN", "main  STACK"), ("DEP", "Depot"), ("ANX", "Annex")], set()),
+        ([("MAIN", "Main stack"), (7, "Depot")], {"DEP"}),
     ],
-    ids=["swapped", "of another", "renamed", "not there", "equal"],
+    ids=["swapped", "of another", "renamed", "not there", "equal", "a number"],
 )
 def test_a_code_is_asked_where_it_names_another_record_in_the_target(
     tmp_path: Path, there: list[tuple[str, str]], asked: set[str]
@@ -135,3 +136,22 @@ def test_codes_of_persons_are_in_no_file(tmp_path: Path) -> None:
     learner.ask(differing_codes(texts, types, source, target)["tasks"])
     assert "anna" not in text_of([learner])
     assert learner.type.left_out["who"] == LeftOut.UNKNOWN_REFERENCE
+
+
+@pytest.mark.parametrize(
+    ("name", "here", "asked"),
+    [
+        ("place", [(101, "Main stack"), (102, "Depot")], {"101", "102"}),
+        ("volume", [(101, "Main stack"), (102, "Depot")], set()),
+        ("place", [("2026-11-28", "Main stack"), ("2026-11-29", "Depot")], set()),
+        ("place", [("A", "Main stack"), ("A", "Depot")], set()),
+    ],
+    ids=["numbers", "quantities", "dates", "kinds"],
+)
+def test_numbers_may_be_codes_and_quantities_dates_and_what_several_records_have_are_none(
+    tmp_path: Path, name: str, here: list[tuple[Any, str]], asked: set[str]
+) -> None:
+    there = [(code, name) for (code, _name), (_code, name) in zip(here, reversed(here), strict=True)]
+    copies = [{"id": number, "barcode": f"B{number}", name: code} for number, (code, _name) in enumerate(here, 1)]
+    learned = asked_learners(tmp_path, copies, here, there)["hard_copies"].type
+    assert {*learned.fields[name].values} == asked
