@@ -31,7 +31,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             asset
             for name, resources in shown.items()
             for asset in (
-                snapshot_asset(settings, name, resources),
+                snapshot_asset(name, resources),
                 *follow_up_assets(settings, name, with_report=PUBLICATIONS in resources),
             )
         ],

@@ -1,13 +1,11 @@
 """Shows in Dagster when a backup or its verification is too old.
 
-A partial snapshot materializes its asset like a complete one, so the freshness policies alone would call it fresh. The check
-`recent_complete_backup` reads the manifests: it is red when the newest complete snapshot is too old, whatever ran since, and not before.
+A partial snapshot materializes its asset like a complete one, so that a freshness policy would call it fresh. The check
+`recent_complete_backup` reads the manifests instead: it is red when the newest complete snapshot is too old, whatever ran since.
 """
 
-import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 import dagster as dg
 
@@ -31,11 +29,6 @@ SENSOR_SECONDS = 3600
 """Between two evaluations of the sensor."""
 
 
-def backup_freshness(settings: Settings) -> dg.FreshnessPolicy:
-    """A snapshot every night, at the latest twelve hours after the backup is due."""
-    return _policy(settings, cron(settings.nightly_at, hours_later=GRACE_HOURS))
-
-
 def verified_at(settings: Settings) -> str:
     """When snapshots are verified on a Sunday: ten hours after the nightly backup is due."""
     return after_backup(settings, 10)
@@ -43,10 +36,7 @@ def verified_at(settings: Settings) -> str:
 
 def verification_freshness(settings: Settings) -> dg.FreshnessPolicy:
     """A verification at the latest twelve hours after it is due."""
-    return _policy(settings, cron(verified_at(settings), hours_later=GRACE_HOURS, weekday="SUN"))
-
-
-def _policy(settings: Settings, deadline: str) -> dg.FreshnessPolicy:
+    deadline = cron(verified_at(settings), hours_later=GRACE_HOURS, weekday="SUN")
     bound = timedelta(hours=GRACE_HOURS)
     return dg.FreshnessPolicy.cron(deadline, lower_bound_delta=bound, timezone=settings.timezone)
 
@@ -60,62 +50,34 @@ def freshness_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Turns the check {CHECK} red where the newest complete snapshot is too old. Sends no request.",
     )
-    def freshness_watch(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+    def freshness_watch() -> dg.SensorResult:
         data, moment = open_data(settings), now()
-        before = json.loads(context.cursor or "{}")
-        results = {
-            tenant: _age(data, tenant, moment, datetime.fromisoformat(before.get(tenant, moment.isoformat())))
-            for tenant in settings.tenants
-        }
-        stale = [age.advice for age in results.values() if not age.recent]
+        results = [freshness_result(data, tenant, moment) for tenant in settings.tenants]
+        stale = [str(result.description) for result in results if not result.passed]
         return dg.SensorResult(
-            asset_events=[*events_of(_result(tenant, age) for tenant, age in results.items())],
+            asset_events=[*events_of(results)],
             skip_reason=" ".join(stale) or "Every library has a recent complete backup.",
-            cursor=json.dumps({tenant: age.since.isoformat() for tenant, age in results.items()}),
         )
 
     return freshness_watch
 
 
 def freshness_result(data: DataFolder, tenant: str, now: datetime) -> dg.AssetCheckResult:
-    """The same at the end of a backup, whether it published a snapshot or not."""
-    return _result(tenant, _age(data, tenant, now, now))
-
-
-def _result(tenant: str, age: "_Age") -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        asset_key=tenant_key(tenant, SNAPSHOT),
-        check_name=CHECK,
-        passed=age.recent,
-        severity=age.severity,
-        description=age.advice,
-    )
-
-
-class _Age(NamedTuple):
-    """The age of the newest complete backup of a library. It is late `LATE` after `since`."""
-
-    recent: bool
-    since: datetime
-    """When that backup ended; where none can be found, when the last one did that was, or else when the library was first seen."""
-    severity: dg.AssetCheckSeverity
-    advice: str
-
-
-def _age(data: DataFolder, tenant: str, now: datetime, before: datetime) -> _Age:
-    """The check `last backup` of `bookferry doctor`. A library without a backup, such as a new one, is as late as others."""
+    """The check `last backup` of `bookferry doctor`. Of a library without any snapshot it is a warning: nothing good has become bad."""
+    complete, severity = None, dg.AssetCheckSeverity.ERROR
     try:
         snapshots = newest_snapshots(data, tenant)
         complete, result = snapshots.complete, last_backup(tenant, snapshots, now)
+        if snapshots.newest is None and not snapshots.damaged:
+            severity = dg.AssetCheckSeverity.WARN
     except StorageError as error:
-        complete, result = None, warning(str(error))
-    since = datetime.fromisoformat(complete.manifest.finished_at) if complete else before
-    late = now - since > LATE
+        result = warning(str(error))
     message = result.message.removesuffix(".")
     sentence = f"{message}." if message.startswith(f"{tenant}/") else f"{message[:1].upper()}{message[1:]}."
-    return _Age(
-        complete is not None and not late,
-        since,
-        dg.AssetCheckSeverity.ERROR if late else dg.AssetCheckSeverity.WARN,
-        f"{sentence} {result.todo}".strip(),
+    return dg.AssetCheckResult(
+        asset_key=tenant_key(tenant, SNAPSHOT),
+        check_name=CHECK,
+        passed=complete is not None and now - datetime.fromisoformat(complete.manifest.finished_at) <= LATE,
+        severity=severity,
+        description=f"{sentence} {result.todo}".strip(),
     )

@@ -47,7 +47,7 @@ _PREVIEW = ("file", "rows", "bytes", "sha256")
 """Columns of a snapshot's preview, which has a row for each table."""
 
 
-def snapshot_asset(settings: Settings, tenant: str, resources: Sequence[str]) -> dg.AssetsDefinition:
+def snapshot_asset(tenant: str, resources: Sequence[str]) -> dg.AssetsDefinition:
     """The backup of one tenant. `resources` are those that Dagster shows."""
     has_files = PUBLICATIONS in resources
 
@@ -58,7 +58,7 @@ def snapshot_asset(settings: Settings, tenant: str, resources: Sequence[str]) ->
         specs=[
             *(spec for resource in resources for spec in table_specs(tenant, resource)),
             *(file_specs(tenant) if has_files else ()),
-            _spec(settings, tenant, resources),
+            _spec(tenant, resources),
         ],
         check_specs=[
             *(check for resource in resources for check in table_checks(tenant, resource)),
@@ -89,7 +89,7 @@ def _name_tenant(context: dg.AssetExecutionContext, tenant: str) -> None:
         context.instance.add_run_tags(context.run.run_id, {TENANT: tenant})
 
 
-def _spec(settings: Settings, tenant: str, resources: Sequence[str]) -> dg.AssetSpec:
+def _spec(tenant: str, resources: Sequence[str]) -> dg.AssetSpec:
     return dg.AssetSpec(
         tenant_key(tenant, SNAPSHOT),
         deps=[
@@ -100,7 +100,6 @@ def _spec(settings: Settings, tenant: str, resources: Sequence[str]) -> dg.Asset
         metadata={
             "dagster/column_schema": columns_of_all(table for resource in resources for table in STAGED[resource])
         },
-        freshness_policy=freshness.backup_freshness(settings),
         skippable=True,
     )
 
