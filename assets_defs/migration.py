@@ -154,7 +154,7 @@ def _check_given(tenant: str, asset: str, **values: str) -> None:
     missing = [name for name, value in values.items() if not value]
     if missing:
         raise ConfigurationError(
-            f"The launchpad of {JOBS[asset]} lacks {' and '.join(missing)}: enter {'it' if len(missing) == 1 else 'them'} "
+            f"The launchpad of {JOBS[asset]} lacks {' and '.join(missing)}: enter that "
             f"under ops, {tenant}__{asset}, config."
         )
 

@@ -117,7 +117,7 @@ def _stored(files: FileTotals) -> str:
     """How many files the snapshot has. Equal ones are stored once, so that the data folder grows by less."""
     text = f"{counted(files.kept, 'file')} stored ({size(files.total_bytes or files.bytes)}), {files.new:,} of them new"
     if 0 < files.contents < files.kept:
-        text += f"; equal files share a copy: {files.contents:,} {'copy' if files.contents == 1 else 'copies'}, {size(files.bytes)}"
+        text += f"; equal files share a copy: {counted(files.contents, 'copy', 'copies')}, {size(files.bytes)}"
     return f"{text}."
 
 

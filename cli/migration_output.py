@@ -149,10 +149,8 @@ def applied_lines(plan: Plan, applied: ApplyResult, *, verified: bool = False) -
     for more in (_numbers(applied, "failed", "quarantined"), in_short(losses)):
         what += f"; {more}" if more else ""
     is_unsent = applied.failed or applied.quarantined or applied.lacking.total
-    remain = "remains" if applied.left == 1 else "remain"
-    rest = f"; {counted(applied.left, 'record')} of plan {plan.name} {remain}" if applied.left else ""
-    refer = "it refers" if applied.waiting == 1 else "they refer"
-    waiting = f", {applied.waiting:,} of them because {refer} to records that remain" if applied.waiting else ""
+    rest = f"; {counted(applied.left, 'record')} of plan {plan.name} left" if applied.left else ""
+    waiting = f", {applied.waiting:,} of them for references to others that are left" if applied.waiting else ""
     if applied.complete:
         proposed = "" if verified else f" Next: {command_line('migrate', 'verify', plan.name)}"
         yield verdict("Complete as planned:" if losses else "Complete:", f"{what}.{proposed}", good=not losses)

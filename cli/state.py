@@ -19,7 +19,7 @@ def move_to(settings: Settings, *, to: str) -> Answer:
 
 
 def _lines(moved: MovedState, settings: Settings, setting: str | None) -> Iterator[str]:
-    of = "1 library" if len(moved.libraries) == 1 else f"{len(moved.libraries):,} libraries"
+    of = counted(len(moved.libraries), "library", "libraries")
     if moved.finished:
         yield f"The state of {of} had left {moved.origin} already; it is in {moved.destination}."
     else:

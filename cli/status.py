@@ -74,7 +74,7 @@ def _lines(
     if bad := [*dict.fromkeys([*names, *outdated])]:
         yield verdict("NEEDS ATTENTION:", f"{', '.join(bad)}.", good=False)
     else:
-        libraries = "1 library" if len(state.libraries) == 1 else f"{len(state.libraries):,} libraries"
+        libraries = counted(len(state.libraries), "library", "libraries")
         lost = "".join(f" Plan {plan.plan}: {plan.lost}." for plan in state.incomplete)
         word = "Nothing is due:" if lost else "All is well:"
         yield verdict(word, f"{libraries}.{lost}", good=not lost)

@@ -18,9 +18,9 @@ def size(count: int) -> str:
     return f"{amount:.1f} TB"
 
 
-def counted(number: int, noun: str) -> str:
-    """Returns a number with its noun: `1 request`, `1,090 requests`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Returns a number with its noun: `1 request`, `1,090 requests`. `plural`: where that is not made with an `s`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def last_and_more(names: Sequence[str]) -> str:

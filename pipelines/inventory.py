@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable
 from datetime import date
 from urllib.parse import quote
 
+from pipelines.humanize import counted
+
 RESOURCES = ("publications", "users", "hard_copies", "locations", "collections", "authorities", "tasks")
 """Every resource that can be listed, in the order in which backups read them."""
 
@@ -131,4 +133,4 @@ def plural(resource: str) -> str:
 
 def records_in_words(resource: str, count: int) -> str:
     """A number of records of a resource: `1 hard copy`, `1,090 users`."""
-    return f"{count:,} {noun(resource) if count == 1 else plural(resource)}"
+    return counted(count, noun(resource), plural(resource))

@@ -34,22 +34,17 @@ def prove_listing(listing: ListingFacts, ids: IdCounts, *, walks: int = 1, confi
         )
     if ids.duplicates:
         twice = ids.rows - ids.without_id - ids.distinct
-        records = "1 record was" if twice == 1 else f"{twice:,} records were"
-        problems.append(f"{records} listed twice, for example id {_examples(ids.duplicates)}.")
+        problems.append(f"{counted(twice, 'record')} listed twice, for example id {_examples(ids.duplicates)}.")
     if ids.without_id:
-        has, pronoun = ("has", "it") if ids.without_id == 1 else ("have", "them")
-        problems.append(
-            f"{counted(ids.without_id, 'record')} {has} no id that is a whole number; the raw table has {pronoun}."
-        )
+        problems.append(f"{counted(ids.without_id, 'record')} without an id that is a whole number, in the raw table only.")
     if listing.last_total is not None and not 0 <= ids.distinct - listing.last_total <= listing.deleted:
         problems.append(
             f"The service announced {counted(listing.last_total, 'record')} (X-Total) and sent {counted(ids.distinct, 'different one')}."
         )
     problems += [] if united else [*map(_gap, listing.gaps.values()), *listing.unread]
     if ids.text_ids:
-        have = "has an id that is a text" if ids.text_ids == 1 else "have ids that are texts"
         notes.append(
-            f"{counted(ids.text_ids, 'record')} {have}: there, the column id of the table is empty, and id_raw has the id."
+            f"{counted(ids.text_ids, 'record')} with a text as id: there, the column id of the table is empty, and id_raw has the id."
         )
     if listing.last_total is None:
         shown = (
@@ -80,9 +75,7 @@ def prove_listing(listing: ListingFacts, ids: IdCounts, *, walks: int = 1, confi
 
 
 def _read_again(listing: ListingFacts, *, proved: bool) -> str:
-    again = (
-        f"{_movement(listing)} {counted(listing.again, 'page')} {'was' if listing.again == 1 else 'were'} read again"
-    )
+    again = f"{_movement(listing)} {counted(listing.again, 'page')} read again"
     if not proved:
         return f"{again}."
     return (
@@ -97,8 +90,7 @@ def _gap(gap: Gap) -> str:
     ]
     where = f" ({', '.join(sides)})" if sides else ""
     records = f"record {gap.place:,}" if gap.records == 1 else f"records {gap.place:,} to {gap.last:,}"
-    again = "it" if gap.records == 1 else "them"
-    return f"The service cannot send {records} of the list{where}. The next backup asks for {again} again. {gap.reason}"
+    return f"The service cannot send {records} of the list{where}. The next backup asks again. {gap.reason}"
 
 
 def _movement(listing: ListingFacts) -> str:

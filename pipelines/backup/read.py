@@ -234,10 +234,8 @@ class ListReader:
                 "records that the service announced (X-Total)."
             )
         elif added:
-            are, they = ("is", "it was") if added == 1 else ("are", "they were")
             facts.notes.append(
-                f"{counted(added, 'record')} that only an earlier walk read {are} in it as well: {they} deleted meanwhile, or "
-                "changed places."
+                f"{counted(added, 'record')} that only an earlier walk read in it as well, deleted meanwhile or in other places by now."
             )
         return facts, added
 

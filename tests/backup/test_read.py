@@ -110,15 +110,15 @@ class TestProof:
                 [[1, 2], [2]],
                 [3],
                 2,
-                ["1 record was listed twice, for example id 2.", "The service announced 3 records"],
+                ["1 record listed twice, for example id 2.", "The service announced 3 records"],
             ),
-            ([[1, 2], [2]], [None], 2, ["1 record was listed twice, for example id 2."]),
+            ([[1, 2], [2]], [None], 2, ["1 record listed twice, for example id 2."]),
             (
                 [[None, "x", 4, [1], {}]],
                 [5],
                 5,
                 [
-                    "4 records have no id that is a whole number; the raw table has them.",
+                    "4 records without an id that is a whole number, in the raw table only.",
                     "The service announced 5 records (X-Total) and sent 1 different one.",
                 ],
             ),

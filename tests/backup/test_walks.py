@@ -113,7 +113,7 @@ def test_a_record_that_comes_twice_is_in_a_partial_snapshot_once(
         facts, ids = read(tmp_path, library)
     assert (facts.complete, len(ids)) == (False, len(set(ids)))
     assert facts.records == facts.distinct_ids == len(ids)
-    assert "records were listed twice" in facts.problems[0]
+    assert "records listed twice" in facts.problems[0]
 
 
 def test_a_record_that_no_walk_reads_is_lacking_after_two_equal_walks(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_files_that_the_snapshot_lacks_are_named_by_every_command(service: Sandb
     plan = installation.answer("migrate", "plan", "old", "new", "--newest")
     part = installation.printed("migrate", "apply", plan["plan"], "--limit", "2", status=3)[-1]
     assert part.startswith("PARTIAL: 2 created")
-    assert f"; {plan['create'] - 2} records of plan {plan['plan']} remain. " in part
+    assert f"; {plan['create'] - 2} records of plan {plan['plan']} left. " in part
     for command, status in (("apply", 3), ("status", 3), ("verify", 6)):
         document = installation.answer("migrate", command, plan["plan"], status=status)
         for said in (plan, document):

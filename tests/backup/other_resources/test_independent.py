@@ -105,5 +105,5 @@ def test_every_existing_list_is_backed_up(serve: Serve) -> None:
     assert [row["role"] for row in rows(snapshot, "user_roles")] == ["admin"]
     facts = manifest.resources["tasks"]
     assert (facts.records, facts.distinct_ids, facts.without_id, facts.complete) == (2, 2, 0, True)
-    assert any("ids that are texts: there, the column id of the table is empty" in note for note in facts.notes)
+    assert any("with a text as id: there, the column id of the table is empty" in note for note in facts.notes)
     assert [(row["id"], row["id_raw"]) for row in rows(snapshot, "tasks")] == [(None, "0b6e-a1"), (None, "0b6e-a2")]

@@ -147,7 +147,7 @@ def test_an_unknown_response_is_not_quoted(serve: Serve, body: str, monkeypatch:
     ("headers", "problem"),
     [
         ({"X-Total": "5"}, "users: The service announced 5 records (X-Total) and sent 3 different ones."),
-        ({}, "users: 2 records were listed twice, for example id (not shown), (not shown)."),
+        ({}, "users: 2 records listed twice, for example id (not shown), (not shown)."),
     ],
 )
 def test_ids_that_are_texts_are_not_quoted(serve: Serve, headers: dict[str, str], problem: str) -> None:
