@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import starmap
@@ -86,7 +85,7 @@ def make_backup(
     if settings.stages:
         settings.postgres()
     if settings.iceberg is not None:
-        settings.iceberg.secrets(settings.path, os.environ)
+        settings.iceberg.secrets(settings.path)
     with Backup(
         settings, on_progress=display.progress, on_wait=display.waiting, asked=asked, with_files=with_files
     ) as backup:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
@@ -74,12 +74,11 @@ def notify(
     settings: Settings,
     ending: Ending,
     *,
-    environ: Mapping[str, str] = os.environ,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str | None:
     """Make the call for this ending, if one is configured. Returns the error of the call as text, or None."""
     try:
-        hook = settings.notify_of(ending.tenant).hook(ending.occasion, environ)
+        hook = settings.notify_of(ending.tenant).hook(ending.occasion)
         if hook is None:
             return None
         facts = {name: _clean(value) for name, value in msgspec.to_builtins(ending).items()}
@@ -88,7 +87,7 @@ def notify(
             hook,
             msgspec.json.encode(document),
             {
-                **_environment(settings, environ),
+                **_environment(settings),
                 **{f"BOOKFERRY_{name.upper()}": value for name, value in facts.items()},
             },
             folder=settings.path.parent,
@@ -106,7 +105,7 @@ def _clean(text: str) -> str:
     return redact(text.replace("\0", ""))[:MAX_CHARACTERS]
 
 
-def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+def _environment(settings: Settings) -> dict[str, str]:
     """The environment without the variables that bookferry.toml names, which hold secrets (I10), and without one of ours for Python."""
     tenants = settings.tenants.values()
     named = {getattr(tenant, key) for tenant in tenants for key in TenantSettings.model_fields if key.endswith("_env")}
@@ -114,6 +113,6 @@ def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, st
     named |= {*settings.iceberg.variables.values()} if settings.iceberg else set()
     return {
         name: value
-        for name, value in environ.items()
+        for name, value in os.environ.items()
         if name not in {*named, settings.postgres_env, settings.personal_key_env, SAFE_PATH_VARIABLE}
     }

@@ -19,6 +19,7 @@ from pipelines.settings.config_file import load_settings
 from pipelines.settings.retention_and_notify import Hook
 from pipelines.settings.settings import Settings
 from tests.service.scripted import Answer, Received, ScriptedServer
+from tests.variables import with_variables
 
 COMPLETE = Ending(job="backup", result="complete", tenant="old", snapshot="20261121T020000Z", run="r1")
 FAILED = Ending(job="backup", result="failed", tenant="old", message="The disk is full.")
@@ -64,7 +65,7 @@ def kept(path: Path) -> list[dict[str, Any]]:
 def told(settings: Settings, ending: Ending, **variables: str) -> tuple[str | None, list[float]]:
     """What went wrong, if anything did, and the pauses between tries."""
     pauses: list[float] = []
-    return notify(settings, ending, environ=variables, sleep=pauses.append), pauses
+    return with_variables(variables, notify, settings, ending, sleep=pauses.append), pauses
 
 
 def test_a_command_gets_the_facts_and_no_secret(configure: Configure, tmp_path: Path) -> None:
@@ -215,4 +216,6 @@ def test_a_variable_that_does_not_hold_an_address(configure: Configure, variable
 def test_no_repr_shows_an_address(configure: Configure) -> None:
     """I10: they end up in tracebacks and logs."""
     settings = configure('success = "PING"\nfailure = ["tell", "{SECRET}"]'.replace("{SECRET}", SECRET))
-    assert SECRET not in repr(settings) + repr(settings.notify.hook("success", {"PING": f"https://h/{SECRET}"}))
+    assert SECRET not in repr(settings) + repr(
+        with_variables({"PING": f"https://h/{SECRET}"}, settings.notify.hook, "success")
+    )

@@ -36,7 +36,9 @@ def prove_listing(listing: ListingFacts, ids: IdCounts, *, walks: int = 1, confi
         twice = ids.rows - ids.without_id - ids.distinct
         problems.append(f"{counted(twice, 'record')} listed twice, for example id {_examples(ids.duplicates)}.")
     if ids.without_id:
-        problems.append(f"{counted(ids.without_id, 'record')} without an id that is a whole number, in the raw table only.")
+        problems.append(
+            f"{counted(ids.without_id, 'record')} without an id that is a whole number, in the raw table only."
+        )
     if listing.last_total is not None and not 0 <= ids.distinct - listing.last_total <= listing.deleted:
         problems.append(
             f"The service announced {counted(listing.last_total, 'record')} (X-Total) and sent {counted(ids.distinct, 'different one')}."

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-
 from pipelines.errors import ConfigurationError
 from pipelines.service.redaction import keep_secret
 from pipelines.settings.settings import Settings
@@ -13,9 +10,9 @@ from pipelines.store.postgres.loading import Database, LoadResult
 from pipelines.store.snapshots.snapshots import DataFolder
 
 
-def open_database(settings: Settings, environ: Mapping[str, str] = os.environ) -> Database:
+def open_database(settings: Settings) -> Database:
     """The database that the settings name. No connection is made yet."""
-    address = settings.postgres(environ)
+    address = settings.postgres()
     if address is None or not settings.staging.load:
         reason = "`postgres_env` names no database" if address is None else "[postgres] has `load = false`"
         raise ConfigurationError(f"{settings.path}: tables are not staged into Postgres, because {reason}.")

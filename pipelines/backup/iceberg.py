@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
     from pipelines.store.iceberg.tables import IcebergTables, Registration
 
 
-def open_tables(settings: Settings, data: DataFolder, environ: Mapping[str, str] = os.environ) -> IcebergTables:
+def open_tables(settings: Settings, data: DataFolder) -> IcebergTables:
     """The Iceberg tables that the settings name. No connection is made yet."""
-    chosen = catalogue_settings(settings, environ)
+    chosen = catalogue_settings(settings)
     keep_secret(*chosen.secrets)
     try:
         from pipelines.store.iceberg.tables import IcebergTables  # noqa: PLC0415  PyIceberg is an extra

@@ -108,8 +108,8 @@ def configuration(look: Look) -> CheckResult:
 @check("secrets")
 def secrets(look: Look) -> CheckResult:
     """Each environment variable that the tenant names has a value that can be used."""
-    look.settings.check_sign_in(look.tenant, look.around.environ)
-    key = personal_keys(look.settings, look.around.environ).to_write()
+    look.settings.check_sign_in(look.tenant)
+    key = personal_keys(look.settings).to_write()
     people = f"; users' data is encrypted with the personal key {key.fingerprint}" if key else ""
     return ok(f"all that are named can be used{people}")
 
@@ -163,7 +163,7 @@ def access(look: Look) -> CheckResult:
     settings, group = look.settings, look.settings.group
     folders: list[tuple[Path, tuple[str, ...], str | None]] = [(settings.data, OWN_ENTRIES, group)]
     with suppress(ConfigurationError):  # a user without a home folder; the commands that need a sign-in say so
-        folders.append((settings.tokens_folder(look.around.environ), (SIGN_INS_FILE,), None))
+        folders.append((settings.tokens_folder(), (SIGN_INS_FILE,), None))
     opened, commands = list[str](), list[str]()
     for folder, names, sharing in folders:
         if entries := wrong_entries(folder, names, sharing):
@@ -260,14 +260,14 @@ def postgres(look: Look) -> CheckResult:
     if look.settings.staging.load:
         from pipelines.store.postgres.loading import Database  # noqa: PLC0415  most have none
 
-        Database(look.settings.postgres(look.around.environ) or "").check()
+        Database(look.settings.postgres() or "").check()
     return ok(f"{store.place} answers")
 
 
 @check("iceberg", when=lambda look: look.settings.iceberg is not None)
 def iceberg(look: Look) -> CheckResult:
     """The catalogue of Iceberg tables can be used."""
-    chosen = catalogue_settings(look.settings, look.around.environ)
+    chosen = catalogue_settings(look.settings)
     check_catalogue(chosen, look.settings.data)
     return ok(f"{chosen.place} can be used")
 
@@ -275,10 +275,10 @@ def iceberg(look: Look) -> CheckResult:
 @check("notify")
 def notify(look: Look) -> CheckResult:
     """Somebody learns of a backup that failed, and of one that never started. Nothing is sent."""
-    own, environ = look.settings.notify_of(look.tenant), look.around.environ
+    own = look.settings.notify_of(look.tenant)
     todo = "Write a table [notify] with success and failure into bookferry.toml (docs/operating.md, Notifications)."
     try:
-        success, failure = own.hook("success", environ), own.hook("failure", environ)
+        success, failure = own.hook("success"), own.hook("failure")
     except ConfigurationError as error:
         return warning(f"no notification can be sent: {error}", todo)
     if success is None and failure is None:
@@ -304,7 +304,7 @@ def notify(look: Look) -> CheckResult:
 def _is_missing(hook: Hook, look: Look) -> bool:
     name = hook.command[0] if hook.command else ""
     where = str(look.settings.path.parent / name) if "/" in name else name
-    return bool(name) and shutil.which(where, path=look.around.environ.get("PATH")) is None
+    return bool(name) and shutil.which(where) is None
 
 
 def _receiver(hook: Hook | None) -> str:

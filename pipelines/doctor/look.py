@@ -6,9 +6,8 @@ runs share (I1).
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,10 +38,9 @@ REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 @dataclass(frozen=True)
 class Environment:
-    """The surroundings: clock, environment variables, free bytes of a disk."""
+    """The surroundings: clock, and free bytes of a disk."""
 
     clock: Clock = field(default_factory=SystemClock)
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
 
 

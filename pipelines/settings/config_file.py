@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -55,12 +55,12 @@ class _ConfigFile(BaseModel):
     tenants: dict[TenantName, TenantSettings] = Field(default_factory=dict)
 
 
-def find_config(config: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+def find_config(config: Path | None = None) -> Path:
     """Returns the configuration file: `config` (--config), else $BOOKFERRY_CONFIG, else bookferry.toml in the working folder."""
     if config is not None:
         path, source = config, "--config"
-    elif environ.get(CONFIG_VARIABLE):
-        path, source = Path(environ[CONFIG_VARIABLE]), f"${CONFIG_VARIABLE}"
+    elif os.environ.get(CONFIG_VARIABLE):
+        path, source = Path(os.environ[CONFIG_VARIABLE]), f"${CONFIG_VARIABLE}"
     else:
         path, source = Path(CONFIG_FILE), "the working folder"
     if not path.is_file():
@@ -71,7 +71,7 @@ def find_config(config: Path | None = None, environ: Mapping[str, str] = os.envi
     return path.absolute()
 
 
-def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settings:
+def load_settings(path: Path) -> Settings:
     """Read and check one configuration file. Relative paths in it are relative to the file."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -84,7 +84,7 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
     except ValidationError as error:
         raise ConfigurationError(explain(path, error, _known_keys)) from None
     data, work, tokens = (values.pop(name) for name in ("data", "work", "tokens"))
-    bucket, folder = storage_locations(path, data, work, environ)
+    bucket, folder = storage_locations(path, data, work)
     if checked.state == "postgres" and bucket is not None and checked.iceberg is not None:
         checked.iceberg.check_shared(path, checked.postgres_env)
     if bucket is None and checked.iceberg is not None and "#" in str(folder):

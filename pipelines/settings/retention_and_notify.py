@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
@@ -76,7 +74,7 @@ class NotifySettings(BaseModel):
         """The variables that hold addresses."""
         return {receiver for receiver in (self.success, self.failure) if isinstance(receiver, str)}
 
-    def hook(self, occasion: Occasion, environ: Mapping[str, str] = os.environ) -> Hook | None:
+    def hook(self, occasion: Occasion) -> Hook | None:
         """Return the receiver, if there is one; its address is read now."""
         receiver: str | tuple[str, ...] | None = getattr(self, occasion)
         if receiver is None:
@@ -84,7 +82,7 @@ class NotifySettings(BaseModel):
         if isinstance(receiver, tuple):
             return Hook(command=receiver)
         where = f"{occasion} of the table notify in bookferry.toml"
-        address = variable_value(receiver, where, environ, "https://...")
+        address = variable_value(receiver, where, "https://...")
         try:
             return Hook(address=checked_hook_address(address))
         except ValueError as error:

@@ -64,22 +64,22 @@ class Settings:
             f"{self.path}: there is no tenant '{name}'{did_you_mean(name, self.tenants)}. Tenants in this file: {tenants}."
         )
 
-    def credentials(self, name: str, environ: Mapping[str, str] = os.environ) -> BasicCredentials | SessionCookie:
+    def credentials(self, name: str) -> BasicCredentials | SessionCookie:
         """Return the v2 sign-in of a tenant, read from the environment now."""
         tenant = self.tenant(name)
         if tenant.session_cookie_env:
-            return SessionCookie(self._variable(name, "session_cookie_env", tenant.session_cookie_env, environ))
+            return SessionCookie(self._variable(name, "session_cookie_env", tenant.session_cookie_env))
         if not (tenant.username_env and (tenant.password_env or tenant.password_command)):
             raise ConfigurationError(
                 f"{self.path}: tenants.{name} has no sign-in for v2. Name the variables that hold it: "
                 "username_env and password_env, or session_cookie_env; password_command can take the place of password_env."
             )
-        user = self._variable(name, "username_env", tenant.username_env, environ)
+        user = self._variable(name, "username_env", tenant.username_env)
         if tenant.password_env:
-            return BasicCredentials(user, self._variable(name, "password_env", tenant.password_env, environ))
+            return BasicCredentials(user, self._variable(name, "password_env", tenant.password_env))
         return BasicCredentials(user, self._printed_password(name, tenant.password_command or ()))
 
-    def oauth_client(self, name: str, environ: Mapping[str, str] = os.environ) -> OAuthClient | None:
+    def oauth_client(self, name: str) -> OAuthClient | None:
         """Return the client that an administrator issued for a v3 tenant: it belongs to the account. `None` if there is none.
 
         Its secret is read from the environment now.
@@ -89,30 +89,30 @@ class Settings:
             return None
         if tenant.client_secret_env is None:
             return OAuthClient(tenant.client_id, None, "none")
-        secret = self._variable(name, "client_secret_env", tenant.client_secret_env, environ)
+        secret = self._variable(name, "client_secret_env", tenant.client_secret_env)
         return OAuthClient(tenant.client_id, secret, tenant.client_auth or "client_secret_basic")
 
-    def check_sign_in(self, name: str, environ: Mapping[str, str] = os.environ) -> None:
+    def check_sign_in(self, name: str) -> None:
         """Raise `ConfigurationError` if a variable of the sign-in is missing, before anything starts."""
         if self.tenant(name).api == "v2":
-            self.credentials(name, environ)
+            self.credentials(name)
         else:
-            self.oauth_client(name, environ)
+            self.oauth_client(name)
 
-    def tokens_folder(self, environ: Mapping[str, str] = os.environ) -> Path:
+    def tokens_folder(self) -> Path:
         """Return the folder of v3 sign-ins: `tokens` of the file, else the user's folder for state.
 
         It is not the data folder, which is shared with analysts, copied and restored: an old refresh token from a copy may end the sign-in
         for everybody.
         """
-        return state_home(self.path, environ) if self.tokens is None else self.tokens
+        return state_home(self.path) if self.tokens is None else self.tokens
 
-    def postgres(self, environ: Mapping[str, str] = os.environ) -> str | None:
+    def postgres(self) -> str | None:
         """Return the address of the database that `postgres_env` names; `None` if there is none."""
         if self.postgres_env is None:
             return None
         where = f"{self.path}: postgres_env"
-        address = variable_value(self.postgres_env, where, environ, "postgresql://host/database")
+        address = variable_value(self.postgres_env, where, "postgresql://host/database")
         if not SCHEME.match(address.strip()):
             raise ConfigurationError(
                 f"{where} names the environment variable {self.postgres_env}, whose value is not an address such as "
@@ -120,9 +120,9 @@ class Settings:
             )
         return address
 
-    def state_database(self, environ: Mapping[str, str] = os.environ) -> str:
+    def state_database(self) -> str:
         """Return the address of the database with the shared state; without one, this is a `ConfigurationError`."""
-        if (address := self.postgres(environ)) is None:
+        if (address := self.postgres()) is None:
             raise ConfigurationError(
                 f"{self.path}: the state in Postgres needs a database, and postgres_env names none. Add "
                 'postgres_env = "BOOKFERRY_POSTGRES", '
@@ -168,9 +168,9 @@ class Settings:
             raise ConfigurationError(f"{where}: the first line that {command[0]} prints {problem}.")
         return password
 
-    def _variable(self, tenant: str, key: str, variable: str, environ: Mapping[str, str]) -> str:
+    def _variable(self, tenant: str, key: str, variable: str) -> str:
         """Return the value of the variable that a key names. Messages show neither the value nor a name that may be the secret itself."""
-        where, value = f"{self.path}: tenants.{tenant}.{key}", environ.get(variable, "")
+        where, value = f"{self.path}: tenants.{tenant}.{key}", os.environ.get(variable, "")
         allowed, problem = _ALLOWED_VALUES[key]
         if re.fullmatch(allowed, value):
             return value
@@ -181,9 +181,9 @@ class Settings:
         if key != "username_env" and not variable.isupper():
             raise ConfigurationError(
                 f"{where} must be the name of an environment variable with the secret, never the secret itself. The variable it names is "
-                f"{variable_state(variable, environ)}. Name it in capitals, for example {key.upper()}, and export it."
+                f"{variable_state(variable)}. Name it in capitals, for example {key.upper()}, and export it."
             )
-        return variable_value(variable, where, environ)
+        return variable_value(variable, where)
 
 
 _ALLOWED_VALUES = {

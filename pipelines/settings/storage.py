@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -87,16 +87,16 @@ class IcebergSettings(BaseModel):
                 f'uri_env = "{postgres_env or "BOOKFERRY_POSTGRES"}".'
             )
 
-    def secrets(self, path: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    def secrets(self, path: Path) -> dict[str, str]:
         """Returns the properties that variables hold. A missing variable is a `ConfigurationError`."""
         where = f"{path}: iceberg"
         return {
-            key: variable_value(variable, f"{where}.{'uri_env' if key == 'uri' else f'properties_env.{key}'}", environ)
+            key: variable_value(variable, f"{where}.{'uri_env' if key == 'uri' else f'properties_env.{key}'}")
             for key, variable in self.variables.items()
         }
 
 
-def storage_locations(path: Path, data: str, work: str | None, environ: Mapping[str, str]) -> tuple[str | None, Path]:
+def storage_locations(path: Path, data: str, work: str | None) -> tuple[str | None, Path]:
     """Returns the bucket that `data` names, if any, and the folder on this machine: for all data, or for the working files."""
     if "://" not in data:
         if work is not None:
@@ -110,7 +110,7 @@ def storage_locations(path: Path, data: str, work: str | None, environ: Mapping[
         raise ConfigurationError(f"{path}: data: {error}.") from None
     if work is not None:
         return bucket, usable_folder(path, "work", folder_of(path, "work", work))
-    return bucket, usable_folder(path, "work", state_home(path, environ) / _folder_name(bucket))
+    return bucket, usable_folder(path, "work", state_home(path) / _folder_name(bucket))
 
 
 def folder_of(path: Path, key: str, name: str) -> Path:
@@ -131,9 +131,9 @@ def usable_folder(path: Path, key: str, folder: Path) -> Path:
     return folder
 
 
-def state_home(path: Path, environ: Mapping[str, str]) -> Path:
+def state_home(path: Path) -> Path:
     """Returns the user's folder for state outside the data folder."""
-    state = environ.get("XDG_STATE_HOME", "")
+    state = os.environ.get("XDG_STATE_HOME", "")
     if state.startswith("/"):  # the XDG specification: relative paths are to be ignored
         return Path(state) / "bookferry"
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -16,19 +16,19 @@ VariableName = Annotated[str, StringConstraints(pattern=VARIABLE)]
 """Name of an environment variable. A secret that is written here by mistake seldom looks like one."""
 
 
-def variable_value(variable: str, where: str, environ: Mapping[str, str], example: str = "...") -> str:
+def variable_value(variable: str, where: str, example: str = "...") -> str:
     """The value of a variable that a key names. `where`: the file and the key, for the `ConfigurationError` of a missing one."""
-    if value := environ.get(variable):
+    if value := os.environ.get(variable):
         return value
     raise ConfigurationError(
-        f"{where} names the environment variable {variable}, which is {variable_state(variable, environ)}. Set it, for example: export "
+        f"{where} names the environment variable {variable}, which is {variable_state(variable)}. Set it, for example: export "
         f"{variable}={example}"
     )
 
 
-def variable_state(variable: str, environ: Mapping[str, str]) -> str:
+def variable_state(variable: str) -> str:
     """What a variable without a value is, for messages."""
-    return "empty" if variable in environ else "not set"
+    return "empty" if variable in os.environ else "not set"
 
 
 def _checked_time_zone(name: str) -> str:

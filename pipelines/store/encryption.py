@@ -12,7 +12,7 @@ import base64
 import binascii
 import hmac
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from pipelines.errors import ConfigurationError, StorageError
@@ -144,14 +144,14 @@ class PersonalKeys:
         )
 
 
-def personal_keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> PersonalKeys:
+def personal_keys(settings: Settings) -> PersonalKeys:
     """The keys in the variable that `personal_key_env` names: one key, or several with blanks between them, the newest first."""
     variable = settings.personal_key_env
     if variable is None:
         return PersonalKeys()
     where = f"{settings.path}: personal_key_env"
-    if not (value := environ.get(variable, "").split()):
-        state = "empty" if variable in environ else "not set"
+    if not (value := os.environ.get(variable, "").split()):
+        state = "empty" if variable in os.environ else "not set"
         if not variable.isupper():
             fault = f"must be the name of an environment variable with the key, never the key itself. The variable of that name is {state}"
         else:

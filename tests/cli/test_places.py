@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.doctor.checks import access
 from pipelines.doctor.findings import CheckStatus
-from pipelines.doctor.look import Environment, Look
+from pipelines.doctor.look import Look
 from pipelines.settings.config_file import load_settings
 from tests.cli.command import BOOKFERRY, PATIENCE, Installation, environment
 from tests.cli.conftest import BackedUp
@@ -63,7 +63,7 @@ def test_a_user_without_a_home_folder(library: BackedUp, monkeypatch: pytest.Mon
     with pytest.raises(RuntimeError, match="home"):
         Path.home()
     settings = load_settings(library.folder / "bookferry.toml")
-    assert access(Look(settings, next(iter(settings.tenants)), Environment(environ={}))).status == CheckStatus.OK
+    assert access(Look(settings, next(iter(settings.tenants)))).status == CheckStatus.OK
 
 
 def test_unusual_names_of_folders(sandbox: SandboxProcess, tmp_path: Path) -> None:

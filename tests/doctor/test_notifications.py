@@ -8,8 +8,9 @@ import pytest
 
 from pipelines.doctor.checks import notify as checked
 from pipelines.doctor.findings import CheckStatus
-from pipelines.doctor.look import Environment, Look
+from pipelines.doctor.look import Look
 from pipelines.settings.config_file import load_settings
+from tests.variables import with_variables
 
 SECRET = "3f0c9d6e-the-address-is-a-secret"
 TENANT = '[tenants.{name}]\nbase_url = "https://{name}.example.org"\napi = "v3"\n'
@@ -37,8 +38,8 @@ def test_the_targets_of_notifications(
 ) -> None:
     """The address is a secret: the message has only its host (I10)."""
     (tmp_path / "bookferry.toml").write_text(f"{notify}\n{TENANT.format(name='old')}")
-    around = Environment(environ={"PATH": "/usr/bin:/bin", **variables})
-    found = checked(Look(load_settings(tmp_path / "bookferry.toml"), "old", around))
+    look = Look(load_settings(tmp_path / "bookferry.toml"), "old")
+    found = with_variables({"PATH": "/usr/bin:/bin", **variables}, checked, look)
     assert (found.status, message in found.message) == (status, True), found
     assert SECRET not in str(found.document)
 
@@ -50,8 +51,8 @@ def test_one_address_for_two_libraries(tmp_path: Path) -> None:
     text += TENANT.format(name="old") + TENANT.format(name="new") + own
     (tmp_path / "bookferry.toml").write_text(text)
     settings = load_settings(tmp_path / "bookferry.toml")
-    around = Environment(environ=dict.fromkeys(("ALIVE", "FAILED", "THIRD"), f"https://h/{SECRET}"))
-    found = checked(Look(settings, "old", around))
+    variables = dict.fromkeys(("ALIVE", "FAILED", "THIRD"), f"https://h/{SECRET}")
+    found = with_variables(variables, checked, Look(settings, "old"))
     assert (found.status, "new and old share one address" in found.message) == (CheckStatus.WARNING, True)
-    assert checked(Look(settings, "third", around)).status is CheckStatus.OK
+    assert with_variables(variables, checked, Look(settings, "third")).status is CheckStatus.OK
     assert SECRET not in str(found.document)

@@ -25,6 +25,7 @@ from pipelines.state.server import Server
 from pipelines.store.iceberg.catalogue import catalogue_errors, catalogue_settings
 from pipelines.store.postgres.loading import Database
 from tests.postgres import VARIABLE, database, postgres_server
+from tests.variables import with_variables
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)
 
@@ -112,7 +113,9 @@ def catalogue(address: str) -> None:
     chosen = Settings(
         Path("bookferry.toml"), Path("data"), "UTC", "02:00", {}, iceberg=IcebergSettings(uri_env="ADDRESS")
     )
-    with catalogue_errors("Opening", found := catalogue_settings(chosen, {"ADDRESS": address}), "again"):
+    with catalogue_errors(
+        "Opening", found := with_variables({"ADDRESS": address}, catalogue_settings, chosen), "again"
+    ):
         create_engine(found.properties["uri"], poolclass=NullPool).connect().close()
 
 

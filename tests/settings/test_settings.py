@@ -23,6 +23,7 @@ from pipelines.settings.password_command import first_line
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.iceberg.catalogue import catalogue_settings
+from tests.variables import with_variables
 
 TENANT = {"base_url": "https://library.example.org", "api": "v2"}
 SECRET = "hunter2-hunter2"
@@ -185,14 +186,14 @@ def test_what_no_folder_of_data_may_have_in_its_name(load: Load) -> None:
 def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
     """An empty table is enough: a SQLite file. Another catalogue has its address and secrets in variables."""
     assert load().iceberg is None
-    plain = catalogue_settings(load("[iceberg]"), {})
+    plain = with_variables({}, catalogue_settings, load("[iceberg]"))
     data = tmp_path / "library-data"
     assert (plain.properties["uri"], plain.properties["warehouse"]) == (
         f"sqlite:///{data}/iceberg.db",
         f"file://{data}/iceberg",
     )
     environ = {"A": f"postgresql://me:{SECRET}@h:1/db", "AWS_ENDPOINT_URL": "https://h", "AWS_REGION": "r", "T": SECRET}
-    bucket = catalogue_settings(load('data = "s3://bb/x"\n[iceberg]\nuri_env = "A"'), environ)
+    bucket = with_variables(environ, catalogue_settings, load('data = "s3://bb/x"\n[iceberg]\nuri_env = "A"'))
     uri = make_url(bucket.properties["uri"])
     place = {"user": "me", "password": SECRET, "host": "h", "port": "1", "dbname": "db"}
     assert uri.drivername == "postgresql+psycopg"
@@ -205,19 +206,19 @@ def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
     }
     assert (bucket.place, bucket.secrets) == ("postgresql://h:1/db", [SECRET])
     rest = '[iceberg]\ntype = "rest"\nuri_env = "U"\n[iceberg.properties]\nprefix = "p"\n[iceberg.properties_env]\ntoken = "T"'
-    other = catalogue_settings(load(rest), {**environ, "U": "https://c/x"})
+    other = with_variables({**environ, "U": "https://c/x"}, catalogue_settings, load(rest))
     assert (other.kind, other.properties.get("warehouse"), other.place) == ("rest", None, "https://c/x")
     assert other.properties.items() >= {"uri": "https://c/x", "prefix": "p", "token": SECRET}.items()
     with pytest.raises(
         ConfigurationError, match=r"iceberg\.properties_env\.token names the environment variable T, which"
     ):
-        catalogue_settings(load(rest), {"U": "https://c/x"})
+        with_variables({"U": "https://c/x"}, catalogue_settings, load(rest))
     for wrong in (f"me:{SECRET}", f"postgresql://me:{SECRET}x@h:{SECRET}/db"):
         with pytest.raises(ConfigurationError, match="not an address such as postgresql://") as caught:
-            catalogue_settings(load('[iceberg]\nuri_env = "A"'), {"A": wrong})
+            with_variables({"A": wrong}, catalogue_settings, load('[iceberg]\nuri_env = "A"'))
         assert SECRET not in str(caught.value)
     with pytest.raises(ConfigurationError, match=r"PyIceberg has no az://"):
-        catalogue_settings(load('data = "az://abc/x"\n[iceberg]'), {})
+        with_variables({}, catalogue_settings, load('data = "az://abc/x"\n[iceberg]'))
 
 
 @pytest.mark.parametrize(
@@ -295,7 +296,7 @@ def test_every_mistake_is_reported_at_once(load: Load) -> None:
 def test_data_in_a_bucket(tmp_path: Path, data: str) -> None:
     """One spelling for each bucket; the working files are on this machine, in a folder for each bucket."""
     (tmp_path / "bookferry.toml").write_text(f'data = "{data}"\n')
-    settings = load_settings(tmp_path / "bookferry.toml", {"XDG_STATE_HOME": "/var/state"})
+    settings = with_variables({"XDG_STATE_HOME": "/var/state"}, load_settings, tmp_path / "bookferry.toml")
     assert settings.bucket == "s3://bucket/some/prefix"
     assert settings.data.parent == Path("/var/state/bookferry")
     assert re.fullmatch("bucket-some-prefix-[0-9a-f]{8}", settings.data.name)
@@ -318,9 +319,9 @@ BASIC = {"username_env": "OLD_USER", "password_env": "OLD_PASSWORD"}
 def test_credentials_come_from_the_environment_when_they_are_needed(load: Load) -> None:
     """Secrets are named by environment variable, never written; and no repr, which may end up in a log, shows them (I10)."""
     settings = load(**BASIC)
-    found = settings.credentials("old", {"OLD_USER": "me", "OLD_PASSWORD": f"{SECRET} with: é"})
+    found = with_variables({"OLD_USER": "me", "OLD_PASSWORD": f"{SECRET} with: é"}, settings.credentials, "old")
     assert found == BasicCredentials("me", f"{SECRET} with: é")
-    cookie = load(session_cookie_env="OLD_COOKIE").credentials("old", {"OLD_COOKIE": "ab12=="})
+    cookie = with_variables({"OLD_COOKIE": "ab12=="}, load(session_cookie_env="OLD_COOKIE").credentials, "old")
     assert cookie == SessionCookie("ab12==")
     assert not [secret for secret in (SECRET, "ab12") if secret in repr((settings, found, cookie))]
 
@@ -359,7 +360,7 @@ def test_an_unusable_sign_in_is_reported(
 ) -> None:
     """A missing variable; RFC 7617 and RFC 6265 for values that cannot be sent; no message has the value."""
     with pytest.raises(ConfigurationError) as caught:
-        load(**keys).credentials("old", environment)
+        with_variables(environment, load(**keys).credentials, "old")
     assert expected in str(caught.value)
     assert SECRET not in f"{caught.value!r}"
 
@@ -368,7 +369,7 @@ def test_a_password_written_where_its_variable_belongs_is_not_shown(load: Load) 
     """I10: the commonest mistake with such a file; the password looks like a name and no such variable is set."""
     settings = load(username_env="OLD_USER", password_env="hunter2")
     with pytest.raises(ConfigurationError, match=r"never the secret.*Name it in capitals") as caught:
-        settings.credentials("old", {"OLD_USER": "me"})
+        with_variables({"OLD_USER": "me"}, settings.credentials, "old")
     assert "hunter2" not in str(caught.value)
 
 
@@ -397,7 +398,7 @@ def test_a_command_prints_the_password(load: Load, tmp_path: Path) -> None:
     program = f"import pathlib; open('runs', 'a').write('x'); print({SECRET!r} + ' $HOME é\\r\\nlogin: me')"
     command = [sys.executable, "-X", "utf8", "-c", program]
     settings = load(username_env="U", password_command=command)
-    found = [settings.credentials("old", {"U": "me"}) for _ in range(3)]
+    found = [with_variables({"U": "me"}, settings.credentials, "old") for _ in range(3)]
     assert found == [BasicCredentials("me", f"{SECRET} $HOME é")] * 3
     assert (tmp_path / "runs").read_text() == "x"
     assert SECRET not in repr(found)
@@ -418,7 +419,7 @@ def test_a_command_that_fails_is_named_by_its_program_alone(load: Load, program:
     """I10: neither what it prints nor its arguments are in a message or in what Python chains to it."""
     settings = load(username_env="U", password_command=[sys.executable, "-c", program.format(SECRET)])
     with pytest.raises(ConfigurationError) as caught:
-        settings.credentials("old", {"U": "me"})
+        with_variables({"U": "me"}, settings.credentials, "old")
     assert expected in str(caught.value)
     assert "tenants.old.password_command: " in str(caught.value)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
@@ -427,7 +428,7 @@ def test_a_command_that_fails_is_named_by_its_program_alone(load: Load, program:
 def test_a_command_that_cannot_be_started_or_does_not_end(load: Load, tmp_path: Path) -> None:
     settings = load(username_env="U", password_command=["no-such-program", SECRET])
     with pytest.raises(ConfigurationError, match="no-such-program cannot be started: No such file") as caught:
-        settings.credentials("old", {"U": "me"})
+        with_variables({"U": "me"}, settings.credentials, "old")
     assert SECRET not in "".join(traceback.format_exception(caught.value))
     with pytest.raises(ConfigurationError, match=r"did not end within 0\.1 seconds"):
         first_line((sys.executable, "-c", "import time; time.sleep(60)"), tmp_path, "here", seconds=0.1)
@@ -443,4 +444,4 @@ def test_one_password_and_a_list_of_words(load: Load) -> None:
             load, username_env="U", password_command=wrong
         )
     with pytest.raises(ConfigurationError, match=r"tenants\.old has no sign-in for v2"):
-        load(password_command=["pass"]).credentials("old", {})
+        with_variables({}, load(password_command=["pass"]).credentials, "old")

@@ -15,6 +15,7 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import PersonalKey, personal_keys
 from tests.store.snapshot_factory import KEY, OTHER
+from tests.variables import with_variables
 
 
 def settings(variable: str | None) -> Settings:
@@ -50,7 +51,7 @@ def test_another_key_does_not_open_it() -> None:
 def test_a_key_of_openssl_is_accepted_and_not_revealed() -> None:
     """The command is the documented one."""
     encoded = subprocess.run(["openssl", "rand", "-base64", "32"], capture_output=True, text=True, check=True).stdout
-    keys = personal_keys(settings("BOOKFERRY_PERSONAL_KEY"), {"BOOKFERRY_PERSONAL_KEY": encoded})
+    keys = with_variables({"BOOKFERRY_PERSONAL_KEY": encoded}, personal_keys, settings("BOOKFERRY_PERSONAL_KEY"))
     key = keys.to_write()
     assert key is not None
     assert key.text == encoded.strip()
@@ -61,7 +62,7 @@ def test_a_key_of_openssl_is_accepted_and_not_revealed() -> None:
 
 def test_the_first_key_encrypts_and_all_of_them_read() -> None:
     """Rotation: the new key goes in front of the old one."""
-    keys = personal_keys(settings("KEYS"), {"KEYS": f"{KEY.text} {OTHER.text}\n"})
+    keys = with_variables({"KEYS": f"{KEY.text} {OTHER.text}\n"}, personal_keys, settings("KEYS"))
     assert keys.to_write() == KEY
     assert keys.to_read(OTHER.fingerprint, "A file") == OTHER
     assert keys.fingerprints == [KEY.fingerprint, OTHER.fingerprint]
@@ -80,7 +81,7 @@ def test_the_first_key_encrypts_and_all_of_them_read() -> None:
 )
 def test_a_variable_without_a_key_is_an_error_where_the_key_is_needed(environ: dict[str, str], message: str) -> None:
     """Everything else works without it. The message has the remedy and never the value (I10)."""
-    keys = personal_keys(settings("KEYS"), environ)
+    keys = with_variables(environ, personal_keys, settings("KEYS"))
     for need in (keys.to_write, lambda: keys.to_read("0011223344556677", "A file")):
         with pytest.raises(ConfigurationError, match=message) as caught:
             need()
@@ -90,5 +91,5 @@ def test_a_variable_without_a_key_is_an_error_where_the_key_is_needed(environ: d
 
 def test_a_key_in_the_place_of_a_variables_name_is_not_shown() -> None:
     with pytest.raises(ConfigurationError, match="never the key") as caught:
-        personal_keys(settings("abcDEF0123abcDEF"), {}).to_write()
+        with_variables({}, personal_keys, settings("abcDEF0123abcDEF")).to_write()
     assert "abcDEF" not in str(caught.value)

@@ -63,7 +63,7 @@ class CatalogueSettings:
     """The values that no message may show."""
 
 
-def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.environ) -> CatalogueSettings:
+def catalogue_settings(settings: Settings) -> CatalogueSettings:
     """The settings of the catalogue. Raises `ConfigurationError` if there is none, or if PyIceberg cannot read the kind of bucket."""
     chosen = settings.iceberg
     if chosen is None:
@@ -72,7 +72,7 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
         raise ConfigurationError(
             f"{settings.path}: [iceberg] needs data in a folder, s3:// or gs://; PyIceberg has no az://."
         )
-    named = chosen.secrets(settings.path, environ)
+    named = chosen.secrets(settings.path)
     if chosen.type == "sql" and "uri" not in named:
         named["uri"] = f"sqlite:///{settings.data / SQLITE}"
     place, password = f"the catalogue of type {chosen.type}", ""
@@ -93,7 +93,7 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
         ) from None
     warehouse = f"{settings.bucket or f'file://{settings.data}'}/{WAREHOUSE}"
     properties = {
-        **_bucket_properties(environ),
+        **_bucket_properties(),
         **_RETRIES,
         **({"warehouse": warehouse} if chosen.type == "sql" else {}),  # other catalogues decide themselves
         **chosen.properties,
@@ -103,10 +103,10 @@ def catalogue_settings(settings: Settings, environ: Mapping[str, str] = os.envir
     return CatalogueSettings(chosen.type, chosen.namespace, properties, place, secrets)
 
 
-def _bucket_properties(environ: Mapping[str, str]) -> dict[str, str]:
+def _bucket_properties() -> dict[str, str]:
     variables = {"s3.endpoint": _ENDPOINTS, "s3.region": _REGIONS, **_CREDENTIALS}
     properties = {
-        key: next((environ[name] for name in names if environ.get(name)), "") for key, names in variables.items()
+        key: next((os.environ[name] for name in names if os.environ.get(name)), "") for key, names in variables.items()
     }
     return {key: value for key, value in properties.items() if value}
 

@@ -10,6 +10,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.settings.config_file import load_settings
 from pipelines.settings.credentials import OAuthClient
 from pipelines.settings.settings import Settings
+from tests.variables import with_variables
 
 SECRET = "not-a-secret-by-chance"
 
@@ -25,12 +26,12 @@ def load(folder: Path, *lines: str) -> Settings:
 def test_an_issued_client(tmp_path: Path, auth: str) -> None:
     """service.md#clients: an issued client is always confidential."""
     settings = load(tmp_path, 'client_id = "abc"', 'client_secret_env = "NEW_SECRET"', f'client_auth = "{auth}"')
-    assert settings.oauth_client("new", {"NEW_SECRET": SECRET}) == OAuthClient("abc", SECRET, auth)  # type: ignore[arg-type]
-    assert SECRET not in repr(settings.oauth_client("new", {"NEW_SECRET": SECRET}))
+    assert with_variables({"NEW_SECRET": SECRET}, settings.oauth_client, "new") == OAuthClient("abc", SECRET, auth)  # type: ignore[arg-type]
+    assert SECRET not in repr(with_variables({"NEW_SECRET": SECRET}, settings.oauth_client, "new"))
     with pytest.raises(ConfigurationError, match="NEW_SECRET, which is not set"):
-        settings.check_sign_in("new", {})
+        with_variables({}, settings.check_sign_in, "new")
     with pytest.raises(ConfigurationError, match="no client secret has"):
-        settings.check_sign_in("new", {"NEW_SECRET": "two\nlines"})
+        with_variables({"NEW_SECRET": "two\nlines"}, settings.check_sign_in, "new")
 
 
 @pytest.mark.parametrize(

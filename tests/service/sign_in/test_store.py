@@ -25,6 +25,7 @@ from pipelines.state.local import LocalState
 from pipelines.state.postgres import PostgresState
 from tests.service.manual_clock import ManualClock
 from tests.service.sign_in.home import ROOT, SECONDS
+from tests.variables import with_variables
 
 pytestmark = pytest.mark.usefixtures("quick_leases")
 
@@ -248,8 +249,8 @@ def test_the_settings_choose_the_store(tmp_path: Path, postgres_database: str) -
     tenant = f'[tenants.new]\nbase_url = "{BASE_URL}"\napi = "v3"\n'
     path.write_text(tenant)
     settings = load_settings(path)
-    assert settings.tokens_folder({"XDG_STATE_HOME": "/state"}) == Path("/state/bookferry")
-    assert settings.tokens_folder({"XDG_STATE_HOME": "relative", "HOME": "/h"}).parts[-3:] == (
+    assert with_variables({"XDG_STATE_HOME": "/state"}, settings.tokens_folder) == Path("/state/bookferry")
+    assert with_variables({"XDG_STATE_HOME": "relative", "HOME": "/h"}, settings.tokens_folder).parts[-3:] == (
         ".local",
         "state",
         "bookferry",

@@ -13,6 +13,7 @@ from pipelines.settings.settings import Settings
 from pipelines.store.postgres.loading import Database, LoadResult
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.postgres.conftest import Ask, library, library_snapshot
+from tests.variables import with_variables
 
 
 def names(staged: list[LoadResult]) -> list[str]:
@@ -63,12 +64,12 @@ def test_tables_need_not_be_staged(tmp_path: Path) -> None:
     named = 'postgres_env = "TEST_POSTGRES"'
     environ = {"TEST_POSTGRES": "postgresql://me:sesame-open@127.0.0.1:1/nothing"}
     assert settings(tmp_path, named).stages
-    assert open_database(settings(tmp_path, named), environ).place == "postgresql://127.0.0.1:1/nothing"
+    assert with_variables(environ, open_database, settings(tmp_path, named)).place == "postgresql://127.0.0.1:1/nothing"
     for text, why in (("", "names no database"), (f"{named}\n[postgres]\nload = false", "`load = false`")):
         assert not settings(tmp_path, text).stages
         with pytest.raises(ConfigurationError, match=why):
-            open_database(settings(tmp_path, text), environ)
+            with_variables(environ, open_database, settings(tmp_path, text))
     with pytest.raises(ConfigurationError, match="which is not set"):
-        open_database(settings(tmp_path, named), {})
+        with_variables({}, open_database, settings(tmp_path, named))
     with pytest.raises(ConfigurationError, match=r"postgres\.schema: 'pg_x' is a schema of Postgres itself"):
         settings(tmp_path, '[postgres]\nschema = "pg_x"')
