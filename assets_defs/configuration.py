@@ -1,8 +1,6 @@
 """Says which configuration this code location works with: it reads bookferry.toml once, when Dagster loads it."""
 
 import json
-from collections.abc import Callable
-from datetime import datetime
 
 import dagster as dg
 
@@ -16,7 +14,7 @@ SENSOR_SECONDS = 30
 """Between two evaluations of the sensor."""
 
 
-def configuration_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.SensorDefinition:
+def configuration_watch(settings: Settings) -> dg.SensorDefinition:
     """A sensor that notes in Dagster's history what was loaded, for `doctor` and `status`. Red while the file says otherwise."""
 
     @dg.sensor(
@@ -26,7 +24,7 @@ def configuration_watch(settings: Settings, now: Callable[[], datetime] = now_ut
         description="Red while bookferry.toml has changed since it was loaded. Sends no request.",
     )
     def configuration(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        loaded = {"at": now().isoformat(), "tenants": settings.fingerprints}
+        loaded = {"at": now_utc().isoformat(), "tenants": settings.fingerprints}
         context.instance.daemon_cursor_storage.set_cursor_values({loaded_configuration(settings): json.dumps(loaded)})
         try:
             changed = load_settings(settings.path).fingerprints != settings.fingerprints

@@ -10,7 +10,7 @@ and all other jobs have their next time. A run that a person terminates is none 
 """
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache, partial
 
 import dagster as dg
@@ -43,7 +43,7 @@ REQUESTED = " It was requested once more."
 _ENDED = {WorkerStatus.FAILED, WorkerStatus.NOT_FOUND, WorkerStatus.SUCCESS}
 
 
-def dead_runs(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.SensorDefinition:
+def dead_runs(settings: Settings) -> dg.SensorDefinition:
     """A sensor that checks every minute the runs of these settings that Dagster shows as running."""
 
     @dg.sensor(
@@ -60,13 +60,13 @@ def dead_runs(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.S
         own = [run for run in running if is_own(settings, context, run)]
         gone = [run for run in own if _is_gone(settings, leased, context.instance, run)]
         dead = [run for run in gone if run.run_id in before]
-        since = now() - timedelta(seconds=LOOKED_BACK_SECONDS)
+        since = now_utc() - timedelta(seconds=LOOKED_BACK_SECONDS)
         failed = context.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since))
         killed = [run for run in failed if is_own(settings, context, run) and _was_killed(context.instance, run)]
         again = [run for run in (*dead, *killed) if _is_wanted_again(settings, leased, run)]
         for run in dead:
             message = MESSAGE + (OF_A_BACKUP if _is_backup(run) else "") + (REQUESTED if run in again else "")
-            context.instance.add_run_tags(run.run_id, {ENDED_AS_DEAD: now().isoformat(timespec="seconds")})
+            context.instance.add_run_tags(run.run_id, {ENDED_AS_DEAD: now_utc().isoformat(timespec="seconds")})
             context.instance.report_run_failed(run, message)
         context.update_cursor(" ".join(run.run_id for run in gone if run not in dead))
         for run in again:

@@ -206,7 +206,7 @@ def show_status(settings: Settings, *, plan: str, record: int | None) -> Answer:
     return Answer(document, status_lines(found, status), ExitStatus.PARTIAL if is_partial else ExitStatus.COMPLETE)
 
 
-def _beside(plan: Plan, lacking: Lacking | None = None) -> dict[str, Any]:
+def _beside(plan: Plan, lacking: Lacking) -> dict[str, Any]:
     """What the target does not get: all of it in numbers, the values by their fields, and records that wait for a decision."""
     losses = msgspec.to_builtins(losses_of(plan, lacking))
     return {

@@ -159,7 +159,7 @@ def tables_not_read(database: duckdb.DuckDBPyConnection, sql: str) -> dict[str, 
 
 
 @contextmanager
-def _query_errors(data: DataFolder | None = None) -> Iterator[None]:
+def _query_errors(data: DataFolder | None) -> Iterator[None]:
     """Explains an error of DuckDB. `data`: where a damaged file is looked for."""
     try:
         with damage_named(data) if data else nullcontext():

@@ -16,10 +16,10 @@ class StopRequest(KeyboardInterrupt):
     where the code knows better than the command's own text what happened to its work.
     """
 
-    def __init__(self, number: int, message: str = "") -> None:
+    def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
-        self.message = message
+        self.message = ""
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import msgspec
 
 from pipelines.errors import ProtocolError
 from pipelines.service.client import open_client
-from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.redaction import outside_text
 from pipelines.service.sign_in.bearer import open_refresher
@@ -26,9 +26,9 @@ STALE_AFTER = timedelta(days=3)
 """Age of a renewal; a sign-in that is older has missed the nightly renewal more than once."""
 
 
-def who_am_i(settings: Settings, tenant: str, *, state: State, clock: Clock | None = None) -> dict[str, Any]:
+def who_am_i(settings: Settings, tenant: str, *, state: State) -> dict[str, Any]:
     """The documented fields of the signed-in user's own record. Needs no scope (service.md#users)."""
-    with open_client(settings, tenant, state=state, clock=clock) as client:
+    with open_client(settings, tenant, state=state) as client:
         response = client.get(f"{client.api_url}/users/me")
     try:
         record = _RECORD_DECODER.decode(response.content)
@@ -45,10 +45,10 @@ def _display_value(value: object) -> object:
     return value if isinstance(value, int | float | None) else outside_text(value)
 
 
-def keep_alive(settings: Settings, tenant: str, *, state: State, clock: Clock | None = None) -> Grant:
+def keep_alive(settings: Settings, tenant: str, *, state: State) -> Grant:
     """Renew a v3 tenant's sign-in now and store the new tokens, so that an unused sign-in does not lapse unnoticed."""
     library, limit = settings.budget_of(tenant)
-    clock = clock or SystemClock()
+    clock = SystemClock()
     with (
         closing(Budget(state, library, limit, clock)) as budget,
         open_refresher(settings, tenant, budget=budget, clock=clock) as refresher,
