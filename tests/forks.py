@@ -62,8 +62,8 @@ def start(work: Callable[..., object], *arguments: object) -> BaseProcess:
     return process
 
 
-def kill_at(owner: type, name: str, when: str, is_it: Callable[..., bool]) -> None:
-    """Kill this process (kill -9) before or after a call of a method: the first one of which `is_it`, given its arguments, says so."""
+def kill_at(owner: object, name: str, when: str, is_it: Callable[..., bool]) -> None:
+    """Kill this process (kill -9) before or after the first call of a method or function of which `is_it`, given its arguments, says so."""
     method = getattr(owner, name)
 
     def dying(*arguments: Any, **options: Any) -> Any:

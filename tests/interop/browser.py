@@ -6,8 +6,10 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from axe_core_python.selenium import Axe
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
@@ -38,3 +40,12 @@ def requested(browser: webdriver.Chrome) -> set[str]:
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     asked = {each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"}
     return {one for one in asked if not one.startswith(("chrome", "data:"))}
+
+
+def violations(browser: webdriver.Chrome) -> list[dict[str, Any]]:
+    """What axe-core finds: rule, and the first elements that break it."""
+    found = Axe().run(browser)["violations"]
+    return [
+        {"rule": one["id"], "help": one["help"], "elements": [node["html"][:200] for node in one["nodes"][:5]]}
+        for one in found
+    ]

@@ -1,20 +1,16 @@
-"""axe-core finds nothing in the pages that people open: the report, the page of a plan. Skipped without Chromium."""
+"""axe-core finds nothing in the page of a plan. Skipped without Chromium."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from axe_core_python.selenium import Axe
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from pipelines.migration.model.plan import HTML
-from pipelines.store.snapshots.snapshots import DataFolder
-from tests.interop.browser import BROWSER, DRIVER, browser
+from tests.interop.browser import BROWSER, DRIVER, browser, violations
 from tests.migration.decide.plans import page_of, usual
-from tests.report.library import HOSTILE, real_records, report_of
 
 __all__ = ["browser"]  # a fixture
 
@@ -35,15 +31,6 @@ def screen(request: pytest.FixtureRequest, browser: webdriver.Chrome) -> webdriv
     return browser
 
 
-def violations(browser: webdriver.Chrome) -> list[dict[str, Any]]:
-    """What axe-core finds: rule, and the first elements that break it."""
-    found = Axe().run(browser)["violations"]
-    return [
-        {"rule": one["id"], "help": one["help"], "elements": [node["html"][:200] for node in one["nodes"][:5]]}
-        for one in found
-    ]
-
-
 def test_the_page_of_a_plan(screen: webdriver.Chrome, tmp_path: Path) -> None:
     """Before anything is decided, and with decisions, open explanations, steps and a message."""
     screen.get(page_of(tmp_path / "plan", usual(), mails=1, notes=["A note."]).path(HTML).as_uri())
@@ -57,13 +44,4 @@ def test_the_page_of_a_plan(screen: webdriver.Chrome, tmp_path: Path) -> None:
         button = screen.find_element(By.XPATH, f"{card}//button[@data-word='match']")
         screen.execute_script("arguments[0].click()", button)
     assert screen.find_elements(By.CSS_SELECTOR, "#steps li, .problem")
-    assert violations(screen) == []
-
-
-def test_the_report(screen: webdriver.Chrome, tmp_path: Path) -> None:
-    records = [
-        *real_records()[:500],
-        *({"id": 9000 + at, "title": text, "doi": text} for at, text in enumerate(HOSTILE)),
-    ]
-    screen.get(Path(report_of(DataFolder(tmp_path), records).paths.html).as_uri())
     assert violations(screen) == []

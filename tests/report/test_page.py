@@ -9,7 +9,7 @@ import pytest
 from selenium import webdriver
 
 from pipelines.report.pages import Report
-from tests.interop.browser import BROWSER, DRIVER, browser, requested
+from tests.interop.browser import BROWSER, DRIVER, browser, requested, violations
 
 pytestmark = [
     pytest.mark.long,
@@ -23,7 +23,7 @@ PARTS = "return [...document.querySelectorAll('.bar i')].map(part => part.getBou
 
 
 @pytest.mark.parametrize("name", ["real", "hostile"])
-def test_it_opens_without_errors_network_or_scripts(
+def test_it_opens_without_errors_network_or_scripts_and_axe_core_finds_nothing(
     browser: webdriver.Chrome, name: str, request: pytest.FixtureRequest
 ) -> None:
     """On a telephone nothing is wider than the screen; on paper it is light; nothing is asked for but the file."""
@@ -37,10 +37,13 @@ def test_it_opens_without_errors_network_or_scripts(
     assert browser.execute_script("return document.scripts.length + document.images.length") == 0
     assert len([size for size in browser.execute_script(PARTS) if size >= 2]) > 5
     assert (browser.execute_script("return document.querySelector('.alarm')") is None) == report.complete
+    assert violations(browser) == []
     background = "return getComputedStyle(document.body).backgroundColor"
     dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
     assert browser.execute_script(background) != "rgb(255, 255, 255)"
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert violations(browser) == []
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {**dark, "media": "print"})
     assert browser.execute_script(background) == "rgb(255, 255, 255)"
     printed = browser.execute_cdp_cmd("Page.printToPDF", {})["data"]

@@ -11,17 +11,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from pipelines.errors import StorageError, TenantBusyError
+from pipelines.errors import BookferryError, StorageError, TenantBusyError
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.state import leases
 from pipelines.state.postgres import PostgresState
 from pipelines.state.store import State
+from tests.forks import CONTEXT, start
 from tests.state.proxy import Proxy
 from tests.state_places import Place
 
@@ -29,29 +31,6 @@ pytestmark = pytest.mark.usefixtures("quick_leases")
 
 DATA = "s3://bucket/data"
 CLOCK = SystemClock()
-
-HOLDER = """
-import sys
-from pipelines.errors import BookferryError
-from pipelines.service.http.budget import Budget
-from pipelines.state import leases
-from pipelines.state.postgres import PostgresState
-
-leases.BEAT_SECONDS, leases.SILENCE_SECONDS = BEAT, SILENCE
-state = PostgresState(sys.argv[1])
-with state.lease("old", "s3://bucket/data"):
-    budget = Budget(state, "library", 100)
-    permit = budget.acquire()
-    print("holds", flush=True)
-    sys.stdin.readline()
-    for try_it in (permit.sent, budget.acquire):
-        try:
-            try_it()
-        except BookferryError as error:
-            print(f"{type(error).__name__} {error}", flush=True)
-        else:
-            print("sends", flush=True)
-""".replace("BEAT, SILENCE", "0.2, 1.5")
 
 
 def test_a_beat_that_waits_while_its_lease_is_given_back_leaves_no_session_open() -> None:
@@ -122,43 +101,66 @@ def state(shared_place: Place) -> State:
     return shared_place.state(CLOCK)
 
 
+class Holder:
+    """A process that holds the lease and has a slot."""
+
+    def __init__(self, address: str) -> None:
+        self._pipe, pipe = CONTEXT.Pipe()
+        self.process = start(hold, address, pipe)
+        assert self._pipe.recv() == "holds"
+        self.pid = self.process.pid or 0
+
+    def said_at_last(self) -> list[str]:
+        """What it says when it tries to send."""
+        self._pipe.send("go on")
+        assert self._pipe.poll(60)
+        return list(self._pipe.recv())
+
+
+def hold(address: str, pipe: Connection) -> None:
+    leases.BEAT_SECONDS, leases.SILENCE_SECONDS = 0.2, 1.5
+    state, said = PostgresState(address), list[str]()
+    with state.lease("old", DATA):
+        budget = Budget(state, "library", 100)
+        permit = budget.acquire()
+        pipe.send("holds")
+        pipe.recv()
+        for try_it in (permit.sent, budget.acquire):
+            try:
+                try_it()
+            except BookferryError as error:
+                said.append(f"{type(error).__name__} {error}")
+            else:
+                said.append("sends")
+        pipe.send(said)
+
+
 @pytest.fixture
-def holder(shared_place: Place) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds the lease and has a slot; a line of input makes it send."""
-    command = [sys.executable, "-c", HOLDER, shared_place.address]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdin=pipe, stdout=pipe, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "holds\n"
-        yield process
-        process.kill()
-
-
-def said_at_last(holder: subprocess.Popen[str]) -> list[str]:
-    """What it says when it tries to send."""
-    out, _ = holder.communicate("go on\n", timeout=60)
-    return out.splitlines()
+def holder(shared_place: Place) -> Iterator[Holder]:
+    holder = Holder(shared_place.address)
+    yield holder
+    holder.process.kill()
 
 
 @pytest.mark.long
-def test_a_second_machine_is_refused_and_told_who_works(holder: subprocess.Popen[str], state: State) -> None:
+def test_a_second_machine_is_refused_and_told_who_works(holder: Holder, state: State) -> None:
     """Other tenants, and the same one of other data, are free. The lease of a killed process is free after its silence."""
     with pytest.raises(TenantBusyError, match=rf"at work on 'old'.*process {holder.pid} on .* since 20"):
         state.lease("old", DATA).__enter__()
     assert state.leased(["old", "new"], DATA) == {"old"}
     with state.lease("new", DATA), state.lease("old", "s3://another"):
         pass
-    holder.kill()
+    holder.process.kill()
     killed = time.monotonic()
     assert is_free(state)
     assert time.monotonic() - killed >= leases.SILENCE_SECONDS - leases.BEAT_SECONDS
 
 
 @pytest.mark.long
-def test_one_that_was_killed_is_not_at_work(holder: subprocess.Popen[str], state: State) -> None:
+def test_one_that_was_killed_is_not_at_work(holder: Holder, state: State) -> None:
     """Whoever finds that out has waited for everybody."""
-    holder.kill()
-    holder.wait()
+    holder.process.kill()
+    holder.process.join()
     assert state.leased(["old"], DATA) == set()
     asked = time.monotonic()
     assert is_free(state)
@@ -166,22 +168,22 @@ def test_one_that_was_killed_is_not_at_work(holder: subprocess.Popen[str], state
 
 
 @pytest.mark.long
-def test_a_holder_that_is_silent_for_long_keeps_its_lease(holder: subprocess.Popen[str], shared_place: Place) -> None:
+def test_a_holder_that_is_silent_for_long_keeps_its_lease(holder: Holder, shared_place: Place) -> None:
     """It is at work on something else; a thread speaks for it."""
     assert shared_place.rows("SELECT pg_sleep(3)")
     assert not is_free(shared_place.state(CLOCK))
-    assert said_at_last(holder) == ["sends", "sends"]
+    assert holder.said_at_last() == ["sends", "sends"]
 
 
 @pytest.mark.long
 def test_a_holder_that_was_stopped_sends_nothing_after_another_took_over(
-    holder: subprocess.Popen[str], state: State, shared_place: Place
+    holder: Holder, state: State, shared_place: Place
 ) -> None:
     """SIGSTOP, and SIGCONT when another run is at work: neither what was granted before leaves, nor anything new."""
     os.kill(holder.pid, signal.SIGSTOP)
     with state.lease("old", DATA):
         os.kill(holder.pid, signal.SIGCONT)
-        said = said_at_last(holder)
+        said = holder.said_at_last()
     assert len(said) == 2
     for line in said:
         assert line.startswith("StorageError This run has lost the lease of 'old' (`leases` in postgresql://")
@@ -190,14 +192,12 @@ def test_a_holder_that_was_stopped_sends_nothing_after_another_took_over(
 
 
 @pytest.mark.long
-def test_a_holder_that_was_stopped_goes_on_where_nobody_came(
-    holder: subprocess.Popen[str], shared_place: Place
-) -> None:
+def test_a_holder_that_was_stopped_goes_on_where_nobody_came(holder: Holder, shared_place: Place) -> None:
     """A person types Ctrl-Z, and later fg."""
     os.kill(holder.pid, signal.SIGSTOP)
     assert shared_place.rows("SELECT pg_sleep(3)")
     os.kill(holder.pid, signal.SIGCONT)
-    assert said_at_last(holder) == ["sends", "sends"]
+    assert holder.said_at_last() == ["sends", "sends"]
 
 
 def test_who_is_cut_off_for_a_moment_goes_on(shared_place: Place) -> None:
@@ -339,9 +339,7 @@ def test_a_database_that_restarts_takes_no_lease(shared_place: Place, state: Sta
 
 
 @pytest.mark.long
-def test_whoever_waits_for_a_lease_ends_it_only_by_looks_that_succeed(
-    holder: subprocess.Popen[str], shared_place: Place
-) -> None:
+def test_whoever_waits_for_a_lease_ends_it_only_by_looks_that_succeed(holder: Holder, shared_place: Place) -> None:
     """A database that was away gives its holders the whole time anew: who waited begins again."""
     with Proxy(shared_place.address) as proxy:
         os.kill(holder.pid, signal.SIGSTOP)
@@ -351,4 +349,4 @@ def test_whoever_waits_for_a_lease_ends_it_only_by_looks_that_succeed(
             is_free(PostgresState(proxy.address))
         refusing.join()
     os.kill(holder.pid, signal.SIGCONT)
-    assert said_at_last(holder) == ["sends", "sends"]
+    assert holder.said_at_last() == ["sends", "sends"]

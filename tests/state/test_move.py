@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import signal
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -14,6 +13,7 @@ import msgspec
 import pytest
 
 from pipelines.errors import StorageError, TenantBusyError
+from pipelines.migration import state_move
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.state_move import move_state
@@ -25,6 +25,7 @@ from pipelines.state.opening import open_state
 from pipelines.state.store import State
 from pipelines.store.stores import open_data
 from tests.cli.command import run
+from tests.forks import kill_at, start
 from tests.state_places import Place
 
 pytestmark = pytest.mark.usefixtures("quick_leases")
@@ -44,28 +45,11 @@ api = "v3"
 """
 
 KILLED_AT = {
-    "the rows are copied": "move._copy_rows",
-    "the copy is not committed yet": "move._copy_budget",
-    "the copy is committed, and the origin still has all": "after the copy",
-    "the origin has let go": "move._arrive",
+    "the rows are copied": "_copy_rows",
+    "the copy is not committed yet": "_copy_budget",
+    "the copy is committed, and the origin still has all": "_delete",
+    "the origin has let go": "_arrive",
 }
-STOPPED = """
-import os, signal, sys
-from pathlib import Path
-from pipelines.migration import state_move as move
-from pipelines.settings.config_file import load_settings
-
-def die(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-where = sys.argv[3]
-if where == "after the copy":
-    delete = move._delete
-    move._delete = lambda session, table, *rest: die() if table == "budget_slots" else delete(session, table, *rest)
-else:
-    setattr(move, where.partition(".")[2], die)
-move.move_state(load_settings(Path(sys.argv[1])), sys.argv[2])
-"""
 
 WINDOW = 60
 filled_at: list[float] = []
@@ -140,6 +124,11 @@ class StoppedClock(SystemClock):
         raise StopAsyncIteration(seconds)
 
 
+def killed(config: Path, to: str, where: str) -> None:
+    kill_at(state_move, where, "before", lambda *given: where != "_delete" or "budget_slots" in given)
+    move_state(load_settings(config), to)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("where", KILLED_AT.values(), ids=KILLED_AT)
 @pytest.mark.parametrize("to", ["postgres", "local"])
@@ -149,16 +138,17 @@ def test_a_move_that_was_killed_leaves_one_valid_place(at: At, to: str, where: s
     settings = at(origin)
     fill(open_state(settings))
     before = content(open_state(settings))
-    command = [sys.executable, "-c", STOPPED, str(settings.path), to, where]
-    assert subprocess.run(command, cwd=Path(__file__).parents[2], check=False).returncode == -9
-    if where != "move._arrive":
+    process = start(killed, settings.path, to, where)
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    if where != "_arrive":
         *rest, used = content(open_state(settings))
         assert (rest, is_used(used, 5)) == (before[:-1], True)
     else:
         assert "was moved to" in refused(settings)
         assert "state move` again" in refused(at(destination))
     moved = move_state(at(origin), to)
-    assert moved.finished == (where == "move._arrive")
+    assert moved.finished == (where == "_arrive")
     *rest, used = content(open_state(at(destination)))
     assert rest == before[:-1]
     assert is_used(used, 5, 10), "a copy that was begun twice may count requests twice, for a window"

@@ -261,6 +261,21 @@ def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(
 
 
 @pytest.mark.long
+def test_a_reference_that_people_set_meanwhile_stays(pair: LibraryPair) -> None:
+    """Undo keeps the record that people changed, with what they set; a new plan asks them."""
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    pair.apply(plan)
+    there = records_of(pair, "collections")
+    one, itself = (record_named(there, name)["id"] for name in (ONE, ITSELF))
+    pair.call("PATCH", f"collections/{one}", {"parent_id": itself})
+    [row] = pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).rows(Action.CONFLICT)
+    assert (row.title, row.reason, [*row.differing]) == (ONE, "edited_in_target", ["parent_id"])
+    with pair.migration() as migration:
+        migration.undo(plan, really=True)
+    assert records_of(pair, "collections")[one]["parent_id"] == itself
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_between_the_creation_and_the_link_it_goes_on(pair: LibraryPair, moment: str) -> None:
     """Real processes, really killed: neither the record nor the link is lost or doubled, and undo takes everything back."""

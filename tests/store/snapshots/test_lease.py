@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
 from pipelines.errors import StorageError, TenantBusyError
 from pipelines.service.clock import SystemClock
+from pipelines.state import leases as state_leases
+from pipelines.state.local import LocalState
+from pipelines.state.postgres import PostgresState
+from pipelines.store.objects.folders import Folder
 from pipelines.store.snapshots import leases
 from pipelines.store.snapshots.leases import POLL_SECONDS, Leases, removal
 from pipelines.store.snapshots.snapshots import DataFolder
+from tests.forks import CONTEXT, start
 from tests.state_places import Place
-
-REMOVE = """
-import sys
-from pathlib import Path
-from pipelines.state import leases
-from pipelines.state.local import LocalState
-from pipelines.state.postgres import PostgresState
-from pipelines.store.snapshots.leases import removal
-from pipelines.store.snapshots.snapshots import DataFolder
-from pipelines.store.objects.folders import Folder
-leases.BEAT_SECONDS = 0.2
-work, data, database = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-state = PostgresState(database) if database else LocalState(work / "state.db")
-with removal(DataFolder(work, objects=Folder(data), state=state)):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-HOLD = """
-import sys
-from pathlib import Path
-from pipelines.store.snapshots.snapshots import DataFolder
-with DataFolder(Path(sys.argv[1])).lease("old"):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
 
 pytestmark = pytest.mark.usefixtures("quick_leases")
 
@@ -55,20 +32,21 @@ def data(tmp_path: Path, place: Place) -> DataFolder:
 @pytest.mark.long
 def test_a_second_process_is_refused_and_a_killed_one_loses_its_lease(data: DataFolder) -> None:
     """The kernel releases the lease at kill -9. Until then the message says who works; other tenants are free."""
-    command = [sys.executable, "-c", HOLD, str(data.path)]
-    with subprocess.Popen(
-        command, cwd=Path(__file__).parents[3], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        with pytest.raises(
-            TenantBusyError, match=r"Another run is at work on 'old' at this moment.*Wait until it ends"
-        ):
-            _acquire(data, "old")
-        _acquire(data, "new")
-        holder.kill()
-        holder.wait()
+    pipe, holders = CONTEXT.Pipe()
+    holder = start(hold, data.path, holders)
+    assert pipe.recv() == "held"
+    with pytest.raises(TenantBusyError, match=r"Another run is at work on 'old' at this moment.*Wait until it ends"):
         _acquire(data, "old")
+    _acquire(data, "new")
+    holder.kill()
+    holder.join()
+    _acquire(data, "old")
+
+
+def hold(data: Path, pipe: Connection) -> None:
+    with DataFolder(data).lease("old"):
+        pipe.send("held")
+        pipe.recv()
 
 
 def test_a_data_folder_that_cannot_be_created(tmp_path: Path) -> None:
@@ -90,15 +68,9 @@ class Removal:
         path = data.path.with_name("other-machine") if place.address else data.path
         self.sleeps = sleeps
         self.time = 0.0
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", REMOVE, str(path), str(data.path), place.address],
-            cwd=Path(__file__).parents[3],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline() == "held\n"
+        self._pipe, pipe = CONTEXT.Pipe()
+        self.process = start(remove, path, data.path, place.address, pipe)
+        assert self._pipe.recv() == "held"
 
     def monotonic(self) -> float:
         """Seconds that were slept."""
@@ -113,7 +85,16 @@ class Removal:
 
     def end(self) -> None:
         """Let the removal end."""
-        self.process.communicate()
+        self._pipe.send("end")
+        self.process.join()
+
+
+def remove(work: Path, data: Path, database: str, pipe: Connection) -> None:
+    state_leases.BEAT_SECONDS = 0.2
+    state = PostgresState(database) if database else LocalState(work / "state.db")
+    with removal(DataFolder(work, objects=Folder(data), state=state)):
+        pipe.send("held")
+        pipe.recv()
 
 
 class TestRemoval:
@@ -153,7 +134,7 @@ class TestRemoval:
         """The kernel releases its lease, or its silence ends it."""
         clock = Removal(data, place, sleeps=0)
         clock.process.kill()
-        clock.end()
+        clock.process.join()
         Leases(data, clock).acquire("old")
 
 
