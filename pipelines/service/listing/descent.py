@@ -173,8 +173,6 @@ class Descent:
             case _Phase.NEWEST:
                 self.again += 1
                 self._note_newest(number, numbers)
-            case _Phase.DONE:
-                pass
 
     def take_missing(self, number: int) -> None:
         """Note that the service has no such page any more: so many records were deleted."""

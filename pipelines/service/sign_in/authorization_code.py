@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 import httpx
 
 from pipelines.errors import SignInError
+from pipelines.service.http.transport import origin_of
+from pipelines.service.http.urls import url_of
 from pipelines.service.redaction import outside_text
 from pipelines.service.sign_in.oauth_errors import (
     ForeignResponseError,
@@ -55,9 +57,8 @@ def authorization_code(parameters: Mapping[str, str], challenge: Challenge, base
     return parameters["code"]
 
 
-def _origin(address: str) -> tuple[str, str, int | None]:
+def _origin(address: str) -> object:
     try:
-        url = httpx.URL(address)
+        return origin_of(url_of(address))
     except httpx.InvalidURL:
-        return "", address, None
-    return url.scheme, url.host, url.port
+        return None
