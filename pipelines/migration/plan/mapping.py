@@ -102,8 +102,10 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 del fields[name]
             else:
                 fields[name] = replace(fields[name], keys=())
+        by_key = {key: field for name, field in learned.fields.items() for key in field.keys_of(name)}
         for name in fields.keys() & self.fields.keys():
-            fields[name] = fields[name].with_questions_of(learned.fields.get(name, PLAIN))
+            proposed = next((by_key[key] for key in fields[name].keys_of(name) if key in by_key), PLAIN)
+            fields[name] = fields[name].with_questions_of(proposed)
         sent = {key for name, field in fields.items() for key in field.keys_sent(name)}
         sent |= self.after_create.keys()
         unsent = {

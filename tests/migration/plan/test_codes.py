@@ -102,10 +102,11 @@ def test_a_code_is_found_at_any_depth_and_never_sent_without_an_answer(tmp_path:
 def test_a_code_that_came_after_the_answers_is_not_sent_and_one_in_same_is_named(tmp_path: Path) -> None:
     copies = [{"id": n, "barcode": f"B{n}", "place": code} for n, code in enumerate(("MAIN", "DEP"), 1)]
     learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], [("DEP", "Main stack"), ("MAIN", "Depot")])
-    table = '[hard_copies]\nsame = ["barcode"]\n[hard_copies.fields]\nplace = { values = { MAIN = "DEP" } }\n'
-    followed = follow_with(learners, table)
-    assert followed.form(copies[0]).values["place"] == "DEP"
-    assert followed.form(copies[1]).why == {"place": LeftOut.UNKNOWN_REFERENCE}
+    for name, line in (("place", 'values = { MAIN = "DEP" }'), ("at", 'from = ["place"], values = { MAIN = "DEP" }')):
+        table = f'[hard_copies]\nsame = ["barcode"]\n[hard_copies.fields]\n{name} = {{ {line} }}\n'
+        followed = follow_with(learners, table)
+        assert followed.form(copies[0]).values[name] == "DEP"
+        assert followed.form(copies[1]).why == {name: LeftOut.UNKNOWN_REFERENCE}
     as_they_stand = file_of('[hard_copies]\nsame = ["barcode", "place"]\n')
     assert as_they_stand.follow(learners["hard_copies"].type).form(copies[1]).values["place"] == "DEP"
     assert as_they_stand.doubtful_answers(learners["hard_copies"].type) == [
