@@ -363,10 +363,10 @@ def _described_names(
 
 def _other_spellings(source: Collection[str], target: Iterable[str]) -> dict[str, str]:
     """Field of the target → that of the source which has the same name in another spelling: `call_number` and `callNumber`."""
-    top = [name for name in target if "/" not in name]
+    top = [name for name in target if "/" not in name and words_of(name)]
     names = {"_".join(words_of(key)): name for name in top for key in keys_of(name)}
     names |= {"_".join(words_of(name)): name for name in top}
-    alike = {key: names.get("_".join(words_of(key)), key) for key in source if "/" not in key}
+    alike = {key: names.get("_".join(words_of(key)), key) for key in source if "/" not in key and words_of(key)}
     return {name: key for key, name in alike.items() if name not in source}
 
 

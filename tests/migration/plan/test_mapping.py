@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -89,6 +89,11 @@ descriptions = st.builds(ResourceSchema, create=st.none() | payloads)
     records=st.lists(st.dictionaries(names, values, max_size=4), min_size=1, max_size=4),
     later=st.lists(st.dictionaries(names, values, max_size=4), min_size=1, max_size=2),
     description=descriptions,
+)
+@example(
+    records=[{}],
+    later=[{"<": None}],
+    description=ResourceSchema(create=PayloadSchema({":": FieldSchema()}, required=["<"])),
 )
 def test_the_file_parses_and_is_stable_and_keeps_its_lines(
     records: list[Json], later: list[Json], description: ResourceSchema
