@@ -7,7 +7,7 @@ import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.events import Result, failing, proof_results
-from assets_defs.factories import after_backup, cron, job_schedule, tenant_key, tenants_job, upkeep_asset
+from assets_defs.factories import job_schedule, tenant_key, tenants_job, upkeep_asset
 from assets_defs.metadata import single_values
 from pipelines.backup.flow import Backup
 from pipelines.drill import drill
@@ -28,7 +28,7 @@ def drills(settings: Settings) -> dg.Definitions:
     return dg.Definitions(
         assets=[_drill_asset(tenant) for tenant in settings.tenants],
         jobs=[tenants_job(JOB, ASSET, settings.tenants, text, MAX_SECONDS)],
-        schedules=[job_schedule(settings, JOB, cron(after_backup(settings, 16), day="1"))],
+        schedules=[job_schedule(settings, JOB, 16, day="1")],
     )
 
 

@@ -106,35 +106,25 @@ def tenants_job(name: str, asset: str, tenants: Iterable[str], description: str,
     return dg.define_asset_job(name, selection=selection, description=description, **run_settings(max_seconds))
 
 
-def job_schedule(settings: Settings, job: str, cron_schedule: str) -> dg.ScheduleDefinition:
-    """The schedule of a job, in the time zone of the settings, running from the start."""
+def job_schedule(
+    settings: Settings, job: str, hours: int, *, weekday: str = "*", day: str = "*"
+) -> dg.ScheduleDefinition:
+    """The schedule of a job, so many hours after the nightly backup is due, running from the start."""
     return dg.ScheduleDefinition(
         name=f"{job}_schedule",
         job_name=job,
-        cron_schedule=cron_schedule,
+        cron_schedule=cron(settings, hours, weekday=weekday, day=day),
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
 
 
+def cron(settings: Settings, hours: int, *, weekday: str = "*", day: str = "*") -> str:
+    """The cron expression for so many hours after the nightly backup: daily, on one day of the week (`SUN`), or on one of the month."""
+    hour, minute = map(int, settings.nightly_at.split(":"))
+    return f"{minute} {(hour + hours) % 24} {day} * {weekday}"
+
+
 def now_utc() -> datetime:
     """The present, for sensors and schedules; tests pass another function."""
     return datetime.now(UTC)
-
-
-def after_backup(settings: Settings, hours: int) -> str:
-    """The time of day so many hours after the nightly backup is due: `12:00`."""
-    hour, minute = map(int, settings.nightly_at.split(":"))
-    return f"{(hour + hours) % 24:02}:{minute:02}"
-
-
-def cron(time: str, *, hours_later: int = 0, weekday: str = "*", day: str = "*") -> str:
-    """The cron expression for so many hours after `02:00`: daily, on one day of the week (`SUN`), or on one of the month."""
-    hour, minute = map(int, time.split(":"))
-    days_later, hour = divmod(hour + hours_later, 24)
-    if weekday in _DAYS:
-        weekday = _DAYS[(_DAYS.index(weekday) + days_later) % len(_DAYS)]
-    return f"{minute} {hour} {day} * {weekday}"
-
-
-_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")

@@ -1,17 +1,17 @@
-"""Shows in Dagster when a backup or its verification is too old.
+"""Shows in Dagster when a backup is too old.
 
 A partial snapshot materializes its asset like a complete one, so that a freshness policy would call it fresh. The check
 `recent_complete_backup` reads the manifests instead: it is red when the newest complete snapshot is too old, whatever ran since.
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.events import events_of
-from assets_defs.factories import after_backup, cron, now_utc, tenant_key
+from assets_defs.factories import now_utc, tenant_key
 from pipelines.doctor.backup_age import LATE, last_backup, newest_snapshots
 from pipelines.doctor.findings import warning
 from pipelines.errors import StorageError
@@ -22,23 +22,8 @@ from pipelines.store.stores import open_data
 CHECK = "recent_complete_backup"
 TEXT = f"The newest complete snapshot is at most {LATE.total_seconds() / 3600:.0f} hours old."
 
-GRACE_HOURS = 12
-"""From the start of a run to its deadline: a million records at 60 requests a minute take 5.6 hours."""
-
 SENSOR_SECONDS = 3600
 """Between two evaluations of the sensor."""
-
-
-def verified_at(settings: Settings) -> str:
-    """When snapshots are verified on a Sunday: ten hours after the nightly backup is due."""
-    return after_backup(settings, 10)
-
-
-def verification_freshness(settings: Settings) -> dg.FreshnessPolicy:
-    """A verification at the latest twelve hours after it is due."""
-    deadline = cron(verified_at(settings), hours_later=GRACE_HOURS, weekday="SUN")
-    bound = timedelta(hours=GRACE_HOURS)
-    return dg.FreshnessPolicy.cron(deadline, lower_bound_delta=bound, timezone=settings.timezone)
 
 
 def freshness_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.SensorDefinition:

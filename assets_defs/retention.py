@@ -3,7 +3,7 @@
 import dagster as dg
 import msgspec
 
-from assets_defs.factories import after_backup, cron, job_schedule, run_settings
+from assets_defs.factories import job_schedule, run_settings
 from pipelines.backup.flow import Backup
 from pipelines.backup.pruning import prune_as_configured
 from pipelines.settings.settings import Settings
@@ -34,5 +34,5 @@ def retention(settings: Settings) -> dg.Definitions:
     def prune_backups() -> None:
         prune_snapshots()
 
-    schedule = job_schedule(settings, JOB, cron(after_backup(settings, 13), weekday="SUN"))
+    schedule = job_schedule(settings, JOB, 13, weekday="SUN")
     return dg.Definitions(jobs=[prune_backups], schedules=[schedule])

@@ -34,7 +34,7 @@ def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = no
     @dg.schedule(
         name="nightly_backup_schedule",
         job_name=NIGHTLY_BACKUP,
-        cron_schedule=cron(settings.nightly_at),
+        cron_schedule=cron(settings, 0),
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Every night at {settings.nightly_at} ({settings.timezone}).",

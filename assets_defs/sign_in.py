@@ -11,8 +11,6 @@ import dagster as dg
 
 from assets_defs.events import events_of
 from assets_defs.factories import (
-    after_backup,
-    cron,
     job_schedule,
     now_utc,
     tenant_key,
@@ -51,7 +49,7 @@ def sign_ins(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.De
     return dg.Definitions(
         assets=[_sign_in_asset(tenant) for tenant in tenants],
         jobs=[tenants_job(JOB, ASSET, tenants, text, MAX_SECONDS)],
-        schedules=[job_schedule(settings, JOB, cron(after_backup(settings, 12)))],
+        schedules=[job_schedule(settings, JOB, 12)],
         sensors=[_sign_in_watch(settings, tenants, now)],
     )
 
