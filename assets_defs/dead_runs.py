@@ -9,7 +9,7 @@ Only a backup that Dagster launched is requested again: whoever started another 
 and all other jobs have their next time. A run that a person terminates is none of these, because Dagster no longer shows it as running.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from functools import cache, partial
 
@@ -18,7 +18,7 @@ from dagster._core.launcher import WorkerStatus
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.factories import now_utc
-from assets_defs.migration import JOBS
+from assets_defs.migration import JOBS as MIGRATIONS
 from assets_defs.schedules import NIGHTLY_BACKUP
 from pipelines.errors import BookferryError
 from pipelines.running_process import is_gone, is_on_this_kernel, read_process
@@ -39,6 +39,9 @@ OF_A_BACKUP = (
     "ended."
 )
 REQUESTED = " It was requested once more."
+
+BACKUPS = {SNAPSHOT: NIGHTLY_BACKUP}
+"""Asset → job."""
 
 _ENDED = {WorkerStatus.FAILED, WorkerStatus.NOT_FOUND, WorkerStatus.SUCCESS}
 
@@ -65,7 +68,7 @@ def dead_runs(settings: Settings) -> dg.SensorDefinition:
         killed = [run for run in failed if is_own(settings, context, run) and _was_killed(context.instance, run)]
         again = [run for run in (*dead, *killed) if _is_wanted_again(settings, leased, run)]
         for run in dead:
-            message = MESSAGE + (OF_A_BACKUP if _is_backup(run) else "") + (REQUESTED if run in again else "")
+            message = MESSAGE + (OF_A_BACKUP if _is_one_of(run, BACKUPS) else "") + (REQUESTED if run in again else "")
             context.instance.add_run_tags(run.run_id, {ENDED_AS_DEAD: now_utc().isoformat(timespec="seconds")})
             context.instance.report_run_failed(run, message)
         context.update_cursor(" ".join(run.run_id for run in gone if run not in dead))
@@ -80,7 +83,7 @@ def dead_runs(settings: Settings) -> dg.SensorDefinition:
 def _is_wanted_again(settings: Settings, leased: Callable[[], set[str]], run: dg.DagsterRun) -> bool:
     """Whether a dead run is a backup that Dagster launched for the first time, and no other run of its libraries is at work by now."""
     is_first = run.remote_job_origin is not None and INSTEAD_OF not in run.tags
-    return is_first and _is_backup(run) and leased().isdisjoint(_tenants(settings, run))
+    return is_first and _is_one_of(run, BACKUPS) and leased().isdisjoint(_tenants(settings, run))
 
 
 def _once_more(run: dg.DagsterRun) -> dg.RunRequest:
@@ -108,7 +111,7 @@ def _is_gone(
             return gone
         # Backups and migrations hold their leases until they end: on any machine where the state is shared, and else in another container
         # of this one, whose processes cannot be seen from here. Other runs hold none, or not all the time
-        holds_lease = _is_backup(run) or _is_migration(run)
+        holds_lease = _is_one_of(run, BACKUPS | MIGRATIONS)
         if holds_lease and (settings.state == "postgres" or is_on_this_kernel(process)):
             return leased().isdisjoint(_tenants(settings, run))
     return _launcher_says_gone(instance, run)
@@ -128,16 +131,11 @@ def _tenants(settings: Settings, run: dg.DagsterRun) -> set[str]:
     return (selected or set(settings.tenants)).intersection(settings.tenants)
 
 
-def _is_backup(run: dg.DagsterRun) -> bool:
+def _is_one_of(run: dg.DagsterRun, jobs: Mapping[str, str]) -> bool:
+    """Whether a run is for one of these assets, or jobs."""
     if run.asset_selection:
-        return any(key.path[-1] == SNAPSHOT for key in run.asset_selection)
-    return run.job_name == NIGHTLY_BACKUP
-
-
-def _is_migration(run: dg.DagsterRun) -> bool:
-    if run.asset_selection:
-        return any(key.path[-1] in JOBS for key in run.asset_selection)
-    return run.job_name in JOBS.values()
+        return any(key.path[-1] in jobs for key in run.asset_selection)
+    return run.job_name in jobs.values()
 
 
 def _leased(settings: Settings) -> set[str]:

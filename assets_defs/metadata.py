@@ -37,19 +37,6 @@ def column_schema(table: Table) -> dg.TableSchema:
     )
 
 
-def columns_of_all(tables: Iterable[Table]) -> dg.TableSchema:
-    """The columns of several tables together, each as `table.column`."""
-    return dg.TableSchema(
-        columns=[
-            dg.TableColumn(
-                f"{table.name}.{column.name}", column.type, column.description, column.constraints, column.tags
-            )
-            for table in tables
-            for column in column_schema(table).columns
-        ]
-    )
-
-
 def one_line_each(sentences: Iterable[str]) -> dg.TextMetadataValue:
     """Sentences as text, which the pages show at once; they hide lists and Markdown behind a link."""
     return dg.MetadataValue.text("\n".join(sentences) or "none")

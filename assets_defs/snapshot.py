@@ -30,9 +30,8 @@ from assets_defs.events import Result, events_of
 from assets_defs.factories import check_spec, now_utc, tenant_key
 from assets_defs.files import FILES, KEPT, file_checks, file_result, file_specs
 from assets_defs.follow_ups import REPORT, failure_reason, follow_up_results, followed_up
-from assets_defs.metadata import columns_of_all, one_line_each, preview
+from assets_defs.metadata import one_line_each, preview
 from pipelines.backup.flow import Backup
-from pipelines.records.tables.registry import STAGED
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -97,9 +96,6 @@ def _spec(tenant: str, resources: Sequence[str]) -> dg.AssetSpec:
         ],
         description="A whole backup with its proof. It is published in one step or not at all. To back the library up: Materialize.",
         kinds={"parquet", "duckdb"},
-        metadata={
-            "dagster/column_schema": columns_of_all(table for resource in resources for table in STAGED[resource])
-        },
         skippable=True,
     )
 

@@ -31,12 +31,12 @@ def changed_records(before: RecordShape, now: RecordShape) -> list[str]:
     said = [
         f"new field {_path(path)} ({_kinds(field)}, in {field.seen:,} of {now.records:,}{_part(now)})"
         for path, field in current.items()
-        if path not in earlier and _parent_is_old(path, earlier)
+        if path not in earlier and _has_parent(path, earlier)
     ]
     said += [
         f"no record has {_path(path)} any more (before, {field.seen:,} of {before.records:,} had it)"
         for path, field in earlier.items()
-        if path not in current and _parent_stays(path, current) and _is_missed(before, now, field)
+        if path not in current and _has_parent(path, current) and _is_missed(before, now, field)
     ]
     said += [
         f"{_path(path)} is {_kinds(field)} now, before it was {_kinds(earlier[path])}"
@@ -69,13 +69,9 @@ def _named(shape: RecordShape) -> dict[tuple[str, ...], FieldShape]:
     }
 
 
-def _parent_is_old(path: tuple[str, ...], earlier: Mapping[tuple[str, ...], FieldShape]) -> bool:
-    """Whether the object around a field was there before; else the object itself is the news."""
-    return len(path) == 1 or path[:-1] in earlier
-
-
-def _parent_stays(path: tuple[str, ...], current: Mapping[tuple[str, ...], FieldShape]) -> bool:
-    return len(path) == 1 or path[:-1] in current
+def _has_parent(path: tuple[str, ...], fields: Mapping[tuple[str, ...], FieldShape]) -> bool:
+    """Whether the object around a field is there on the other side, too; else the object itself is the news."""
+    return len(path) == 1 or path[:-1] in fields
 
 
 def _is_missed(before: RecordShape, now: RecordShape, field: FieldShape) -> bool:
