@@ -11,7 +11,7 @@ from uuid import uuid4
 import msgspec
 from rich.console import RenderableType
 
-from cli.boundary import message_of, stop_message
+from cli.boundary import explained_error, message_of, stop_message
 from cli.notify import notifying
 from cli.options import names_in
 from cli.output import Answer, say, verdict, warning
@@ -63,7 +63,7 @@ def backup_tenant(settings: Settings, tenant: str, *, resources: str = "", no_fi
         run.ending = Ending.of_backup(snapshot)
     page = report_address(open_data(settings), snapshot)
     if isinstance(failed := made.follow_ups.get("report"), Exception):
-        say(f"! The report could not be made: {redact(message_of(failed))}")
+        say(f"! The report could not be made: {redact(message_of(failed, explained_error(failed)))}")
     for note in snapshot.manifest.news:
         say(f"! {note}")
     status = ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL

@@ -128,7 +128,11 @@ def _status_of(action: Callable[[], int], *, as_json: bool, stopped: str = STOPP
     except typer.TyperException as error:
         return _report_usage_error(error, as_json=as_json)
     except Exception as error:  # noqa: BLE001  the last place where an error can be reported
-        return ExitStatus.CLOSED_PIPE if _is_closed_pipe(error) else _report_error(error, as_json=as_json)
+        if _is_closed_pipe(error):
+            return ExitStatus.CLOSED_PIPE
+        explained = explained_error(error)
+        status = ExitStatus.FAILED if explained is None else explained.exit_status
+        return fail(message_of(error, explained), status, as_json=as_json)
     except BaseException as interruption:
         if isinstance(interruption, SystemExit) and _is_broken_pipe(interruption):  # from Typer's help
             return ExitStatus.CLOSED_PIPE
@@ -174,15 +178,8 @@ def _report_usage_error(error: typer.TyperException, *, as_json: bool) -> int:
     return fail(f"{message}\n`{name} --help` shows its usage.", ExitStatus.USAGE, as_json=as_json)
 
 
-def _report_error(error: Exception, *, as_json: bool) -> int:
-    explained = explained_error(error)
-    status = ExitStatus.FAILED if explained is None else explained.exit_status
-    return fail(message_of(error), status, as_json=as_json)
-
-
-def message_of(error: Exception) -> str:
-    """The message of an error; of a mistake of ours, that it is one, after its traceback on stderr."""
-    explained = explained_error(error)
+def message_of(error: Exception, explained: BookferryError | None) -> str:
+    """The message of an error, which is `explained` by another one; of a mistake of ours, that it is one, after its traceback on stderr."""
     if explained is not None:
         return _noted(str(explained), error)
     sys.stderr.write(visible(redact("".join(traceback.format_exception(error)))))

@@ -16,7 +16,7 @@ from cli.output import Answer, ReadableTable, say
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
 from pipelines.file_access import inherited_umask
 from pipelines.python_process import python_command
-from pipelines.scopes import JOBS, SCOPES, abilities
+from pipelines.scopes import JOBS, SCOPES, abilities, jobs_document
 from pipelines.service.redaction import redact
 from pipelines.service.sign_in.login import AuthorizationRequest, Login, signing_in
 from pipelines.service.sign_in.loopback_redirect import AuthorizationResponse, RedirectListener, next_response
@@ -207,7 +207,7 @@ def _answer(tenant: str, grant: Grant, person: dict[str, Any] | None, place: str
         "signed_in": True,
         "person": person,
         "scopes": list(grant.scopes),
-        "jobs": {ability.job.name: ability.document() for ability in abilities(grant.scopes)},
+        "jobs": jobs_document(grant.scopes),
         "renewable": grant.refresh_token is not None,
         "kept_in": place,
     }

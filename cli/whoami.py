@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from cli.login import jobs_table
 from cli.output import Answer
 from pipelines.errors import SignInError
-from pipelines.scopes import abilities
+from pipelines.scopes import jobs_document
 from pipelines.service.client import open_client
 from pipelines.service.clock import SystemClock
 from pipelines.service.end_of_v2 import end_of_v2_explained
@@ -61,7 +61,7 @@ def _document(settings: Settings, tenant: str, person: dict[str, Any], state: Si
         "base_url": settings.tenant(tenant).base_url,
         "person": person,
         "scopes": list(state.scopes),
-        "jobs": {ability.job.name: ability.document() for ability in abilities(state.scopes)},
+        "jobs": jobs_document(state.scopes),
         "signed_in_at": _time(state.signed_in_at),
         "renewed_at": _time(state.renewed_at),
         "renewable": state.renewable,

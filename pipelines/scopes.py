@@ -76,12 +76,16 @@ class Ability:
             return f"does not work: {', '.join(scope for scope in self.lacks if scope in self.job.needs)} is missing"
         return "works, but not what " + "; ".join(f"{scope} is for ({self.job.uses[scope]})" for scope in self.lacks)
 
-    def document(self) -> dict[str, Any]:
-        """The ability as JSON members."""
-        return {"works": self.works, "complete": not self.lacks, "lacks": list(self.lacks)}
-
 
 def abilities(scopes: Iterable[str]) -> list[Ability]:
     """What these scopes allow, job by job."""
     granted = set(scopes)
     return [Ability(job, tuple(scope for scope in job.scopes if scope not in granted)) for job in JOBS.values()]
+
+
+def jobs_document(scopes: Iterable[str]) -> dict[str, Any]:
+    """The same as JSON members."""
+    return {
+        ability.job.name: {"works": ability.works, "complete": not ability.lacks, "lacks": list(ability.lacks)}
+        for ability in abilities(scopes)
+    }

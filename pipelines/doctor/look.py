@@ -102,20 +102,20 @@ class Look:
     def _probe(self) -> Probe:
         return Probe(self.client, self.around.clock, MAX_REQUESTS)
 
-    def ask(self, path: str, *, signed_in: bool = True, **params: Any) -> ProbeResponse | None:
+    def ask(self, path: str, **params: Any) -> ProbeResponse | None:
         """The response to a GET below the tenant's version, or of a whole address; `None` if there is none, and `trouble` says why.
 
         The same question is sent once.
         """
-        question = path, signed_in, *params.items()
+        question = path, *params.items()
         if question not in self._asked:
-            self._asked[question] = self._answer(path, signed_in, params)
+            self._asked[question] = self._answer(path, params)
         return self._asked[question]
 
-    def _answer(self, path: str, signed_in: bool, params: dict[str, Any]) -> ProbeResponse | None:
+    def _answer(self, path: str, params: dict[str, Any]) -> ProbeResponse | None:
         try:
             address = path if "://" in path else f"{self._probe.api_url}/{path}"
-            answer = self._probe.ask_at(address, signed_in=signed_in, **params)
+            answer = self._probe.ask_at(address, **params)
         except BookferryError as error:
             self.trouble = error
             return None
