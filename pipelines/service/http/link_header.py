@@ -56,13 +56,13 @@ class LinkHeader:
 
 def parse_links(lines: Iterable[str]) -> LinkHeader:
     """Returns the links of the `Link` header lines of one response. Never raises."""
-    items = [item for line in lines for item in _ITEM.finditer(line)]
-    links = (
-        Link(item["target"].strip(), tuple(_parameters(item["parameters"])))
-        for item in items
-        if item["target"] is not None
-    )
-    return LinkHeader(tuple(links), garbled=any(item["rest"] for item in items))
+    links, garbled = list[Link](), False
+    for line in lines:
+        for item in _ITEM.finditer(line):
+            if item["target"] is not None:
+                links.append(Link(item["target"].strip(), tuple(_parameters(item["parameters"]))))
+            garbled = garbled or item["rest"] != ""
+    return LinkHeader(tuple(links), garbled)
 
 
 def _parameters(text: str) -> Iterator[tuple[str, str]]:
