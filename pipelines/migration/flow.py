@@ -10,33 +10,29 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pipelines.errors import ConfigurationError
 from pipelines.file_access import make_folder
 from pipelines.migration.apply.late_effects import check_undo_ended, wait_for_unanswered
-from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.run import (
     EVERYTHING,
-    LIMITS,
     ApplyResult,
     ApplyRun,
     Selection,
     check_limits,
 )
 from pipelines.migration.apply.staleness import check_fresh, check_mapping
-from pipelines.migration.apply.target_records import TargetRecords
-from pipelines.migration.apply.unclear_writes import UnclearWrites
 from pipelines.migration.apply.writer import Writer
-from pipelines.migration.limits import Limits
+from pipelines.migration.limits import LIMITS, Limits
 from pipelines.migration.model.comparison_database import comparison_database
-from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, TARGET, Plan
 from pipelines.migration.model.plan_findings import add_lacking
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS
+from pipelines.migration.model.step import Step
 from pipelines.migration.model.target_comparison import TargetComparison
-from pipelines.migration.model.target_reading import RecordListing, reading_name
+from pipelines.migration.model.target_reading import reading_name
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
 from pipelines.migration.plan.comparison import Merged, read_now
 from pipelines.migration.plan.conflicts import newest_table
@@ -60,8 +56,6 @@ from pipelines.migration.verify.evidence import check_free, write_evidence
 from pipelines.migration.verify.run import verify
 from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.values import RecordId
-from pipelines.service.client import LibraryClient
-from pipelines.service.files.upload import Uploads
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import ask_again
 from pipelines.shapes.model import Description
@@ -179,123 +173,61 @@ class Migration(MigrationSession):
         Raises `StopError` for a plan that was altered or is stale, `SafetyLimitError` at a limit, and the errors that end a run. After an
         error, `applied` has what was written before it.
         """
-        with (
-            self.at_target(plan) as (journal, client),
-            self._writer(plan, journal, client, limits) as writer,
-        ):
-            check_undo_ended(plan, journal)
-
-            run = ApplyRun(
-                plan,
-                journal,
-                client,
-                writer,
-                self._unclear_writes(plan, journal, client, writer),
-                limits=limits,
-                selection=selection,
-                on_progress=self._on_progress,
-                appeared=partial(self._appeared, plan, client, journal),
-            )
+        options = {"limits": limits, "on_progress": self._on_progress}
+        with self.at_target(plan, **options) as step, closing(Writer(step)) as writer:
+            check_undo_ended(plan, step.journal)
+            run = ApplyRun(writer, selection, partial(self._appeared, step))
             self.applied = result = run.result
             if run.has_work():
                 check_limits(plan, limits)
                 check_mapping(plan, find_mapping(self.settings, plan.facts.source.tenant, plan.facts.target.tenant))
                 run.settle()
-                self._check_fresh(plan, client, journal)
+                self._check_fresh(step)
             try:
                 run.run()
             finally:
-                result.requests = client.requests
-            add_lacking(result, plan, journal)
+                result.requests = step.client.requests
+            add_lacking(result, plan, step.journal)
             return result
 
-    @contextmanager
-    def _listed(self, plan: Plan, client: LibraryClient, purpose: str, resource: str) -> Iterator[RecordListing]:
-        """List a resource of the target now, proved complete, into a folder of the plan."""
-        run, target = f"{purpose}-{self.clock.now():%Y%m%dT%H%M%S}", plan.facts.target.tenant
-        with temporary_folder(plan.folder / f".{purpose}") as folder:
-            yield self.reader.read(target, client, folder, run, resource)
-
-    def _unclear_writes(self, plan: Plan, journal: Journal, client: LibraryClient, writer: Writer) -> UnclearWrites:
-        listed = partial(self._listed, plan, client, "unclear")
-        return UnclearWrites(plan, journal, client, writer.types, plan.ids_when_planned, listed, writer.settles)
-
-    def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal) -> None:
+    def _check_fresh(self, step: Step) -> None:
         """Read the target again, and raise `StopError` where the plan does not fit any more."""
-        run = f"apply-{self.clock.now():%Y%m%dT%H%M%S}"
+        run, plan = f"apply-{self.clock.now():%Y%m%dT%H%M%S}", step.plan
         with TargetIds(plan.folder, same_library=plan.facts.same_library) as ids:
             resources = (PUBLICATIONS, *plan.facts.written_other_resources)
-            with self._compared(plan, journal, client, run, resources, ids.merged_before) as comparison:
-                check_fresh(comparison, journal, self._description_now(plan, client))
+            with self._compared(step, run, resources, ids.merged_before) as comparison:
+                check_fresh(comparison, self._description_now(step))
 
-    def _appeared(self, plan: Plan, client: LibraryClient, journal: Journal) -> set[RecordId]:
+    def _appeared(self, step: Step) -> set[RecordId]:
         """The authorities of the source that the plan creates and the target has by now: a service may make some of authors."""
-        run = f"appeared-{self.clock.now():%Y%m%dT%H%M%S}"
-        with self._compared(plan, journal, client, run, [AUTHORITIES]) as comparison:
+        with self._compared(step, f"appeared-{self.clock.now():%Y%m%dT%H%M%S}", [AUTHORITIES]) as comparison:
             comparison.locate(AUTHORITIES)
             return {source_id for source_id, _ids in comparison.appeared()}
 
-    def _description_now(self, plan: Plan, client: LibraryClient) -> Description | None:
+    def _description_now(self, step: Step) -> Description | None:
         """The target's description as it is now, where the plan has one."""
-        if not (earlier := plan.facts.description) or earlier.problem:
+        if not (earlier := step.plan.facts.description) or earlier.problem:
             return None
-        clock = self.clock
+        clock, client = self.clock, step.client
         return ask_again(Probe(client, clock, client.requests + 2), earlier, clock.now().isoformat(timespec="seconds"))
 
     @contextmanager
-    def _compared(  # noqa: PLR0917  what is read, and for what
-        self,
-        plan: Plan,
-        journal: Journal,
-        client: LibraryClient,
-        run: str,
-        resources: Iterable[str],
-        merged_before: Callable[[str], Merged] = lambda _: {},
+    def _compared(
+        self, step: Step, run: str, resources: Iterable[str], merged_before: Callable[[str], Merged] = lambda _: {}
     ) -> Iterator[TargetComparison]:
         """Read these resources of the target again, beside the plan, for the length of the block.
 
         `merged_before`: records of the target that the plan merges into others before it writes a resource.
         """
-        target, types = plan.facts.target.tenant, self.types_of(plan)
+        plan, read = step.plan, self.reader.read
         with workdir(plan) as folder:
-            listed = {resource: self.reader.read(target, client, folder, run, resource) for resource in resources}
+            listed = {name: read(plan.facts.target.tenant, step.client, folder, run, name) for name in resources}
             now = {}
             for resource, listing in listed.items():
                 side = replace(plan.side(TARGET, resource), folder=folder / "target")
-                now[resource] = read_now(side, listing, types[resource], merged_before(resource))
+                now[resource] = read_now(side, listing, step.types[resource], merged_before(resource))
             with comparison_database(folder, {}) as database:
-                yield TargetComparison(plan, journal, now, database)
-
-    @contextmanager
-    def _writer(self, plan: Plan, journal: Journal, client: LibraryClient, limits: Limits = LIMITS) -> Iterator[Writer]:
-        target, facts, types = plan.facts.target.tenant, plan.facts, self.types_of(plan)
-        with (
-            closing(Uploads(client)) as uploads,
-            closing(TargetRecords(client, partial(self._listed, plan, client, "records"))) as records,
-        ):
-            forms = RequestForms(
-                target,
-                self.settings.tenant(target).requests,
-                facts.description,
-                types,
-                journal,
-                records.current,
-                most_refused=limits.refused_forms,
-            )
-            writer = Writer(
-                plan.name,
-                journal,
-                client,
-                uploads,
-                types,
-                open_blob=self.open_blob,
-                forms=forms,
-                records=records,
-            )
-            try:
-                yield writer
-            finally:
-                writer.stop()
+                yield TargetComparison(step, now, database)
 
     def verify_named(
         self, name: str, target: str, *, contents: bool = False, evidence: Path | None = None
@@ -311,17 +243,19 @@ class Migration(MigrationSession):
         if evidence is not None:
             check_free(evidence)
         base_url, source = self.settings.tenant(plan.facts.target.tenant).base_url, plan.facts.source
-        with self.at_target(plan) as (journal, client):
-            wait_for_unanswered(journal, client)
-            run = reading_name("verify", plan, journal)
-            with self._compared(plan, journal, client, run, plan.facts.resources) as comparison:
+        with self.at_target(plan) as step:
+            wait_for_unanswered(step.journal, step.client)
+            run = reading_name("verify", plan, step.journal)
+            with self._compared(step, run, plan.facts.resources) as comparison:
                 raw, at = comparison.now[PUBLICATIONS].raw, self.clock.now()
-                check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
-                verification = verify(comparison, at=at, client=client, check_contents=check_contents)
+                check_contents = (
+                    Contents(step.client, base_url, raw, on_file=self._on_progress).check if contents else None
+                )
+                verification = verify(comparison, at=at, check_contents=check_contents)
                 if evidence is not None:
                     key = f"{snapshot_key(source.tenant, source.snapshot)}/{MANIFEST}"
                     manifest = read_if_there(self.source_data.objects, key)
-                    write_evidence(evidence, plan, verification, journal, target=raw, source=manifest, at=at)
+                    write_evidence(evidence, step, verification, target=raw, source=manifest, at=at)
                 return verification
 
     def undo(self, plan: Plan, *, really: bool = False, limits: Limits = LIMITS) -> UndoResult:
@@ -329,33 +263,22 @@ class Migration(MigrationSession):
 
         Raises `SafetyLimitError` at a limit, and the errors that end a run; `applied` has what was taken back before.
         """
-        with (
-            self.at_target(plan) as (journal, client),
-            self._writer(plan, journal, client, limits) as writer,
-        ):
-            wait_for_unanswered(journal, client)
+        options: dict[str, Any] = {"limits": limits} | ({"on_progress": self._on_progress} if really else {})
+        with self.at_target(plan, **options) as step, closing(Writer(step)) as writer:
+            wait_for_unanswered(step.journal, step.client)
             self.applied = result = UndoResult(plan=plan.name, really=really)
-            run = UndoRun(
-                plan,
-                journal,
-                client,
-                writer,
-                self._unclear_writes(plan, journal, client, writer),
-                result,
-                limits=limits,
-                on_progress=self._on_progress if really else lambda _: None,
-            )
+            run = UndoRun(writer, result)
             try:
                 if really:
                     run.settle()
                     run.run()
                 else:
-                    name = reading_name("undo", plan, journal)
+                    name = reading_name("undo", plan, step.journal)
                     resources = (PUBLICATIONS, *plan.facts.written_other_resources)
-                    with self._compared(plan, journal, client, name, resources) as comparison:
+                    with self._compared(step, name, resources) as comparison:
                         run.dry_run(comparison.now)
             finally:
-                result.requests = client.requests
+                result.requests = step.client.requests
             if really:
                 plan.save(f"{plan.free_name('undo', self.clock.now())}.json", result)
             return result

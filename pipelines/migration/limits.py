@@ -21,5 +21,6 @@ class Limits:
     """Seconds to wait for a service that is down, for each outage: a long apply runs at night, too."""
 
 
+LIMITS = Limits()
 NO_LIMITS = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100.0, refused_forms=1_000_000_000)
 """Of an apply that a person forces, and of a drill."""

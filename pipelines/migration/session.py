@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from io import BufferedReader
+from typing import Any
 
 from pipelines.backup.read import Progress
 from pipelines.errors import BookferryError, ConfigurationError
@@ -14,12 +16,14 @@ from pipelines.migration.model.plan_folders import find_plan
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.model.shared_plans import share_plans
-from pipelines.migration.model.target_reading import TargetReader
+from pipelines.migration.model.step import Step
+from pipelines.migration.model.target_reading import RecordListing, TargetReader
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.service.client import READ_SECONDS, LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
+from pipelines.store.durable import temporary_folder
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.leases import Leases
 from pipelines.store.snapshots.snapshots import DataFolder, blob_key
@@ -91,13 +95,29 @@ class MigrationSession:
         return self.journal(plan.facts.source.base_url, plan.facts.target.base_url)
 
     @contextmanager
-    def at_target(self, plan: Plan) -> Iterator[tuple[Journal, LibraryClient]]:
-        """Open the journal and the target of an unaltered plan, under the lease of the target."""
+    def at_target(self, plan: Plan, **options: Any) -> Iterator[Step]:
+        """Open the journal and the target of an unaltered plan, under the lease of the target. `options`: of the step."""
+        target = plan.facts.target.tenant
         check_same_target(self.settings, plan)
         plan.check_unaltered()
-        self.hold(plan.facts.target.tenant)
-        with self.journal_of(plan) as journal, self.client(plan.facts.target.tenant) as client:
-            yield journal, client
+        self.hold(target)
+        with self.journal_of(plan) as journal, self.client(target) as client:
+            yield Step(
+                plan,
+                journal,
+                client,
+                self.types_of(plan),
+                read_listing=partial(self._listed, plan, client),
+                open_blob=self.open_blob,
+                requests=self.settings.tenant(target).requests,
+                **options,
+            )
+
+    @contextmanager
+    def _listed(self, plan: Plan, client: LibraryClient, resource: str) -> Iterator[RecordListing]:
+        run = f"listing-{self.clock.now():%Y%m%dT%H%M%S}"
+        with temporary_folder(plan.folder / ".listing") as folder:
+            yield self.reader.read(plan.facts.target.tenant, client, folder, run, resource)
 
     def named_plan(self, name: str, target: str) -> Plan:
         """The plan that a person names, if it is for this target, under the target's lease."""

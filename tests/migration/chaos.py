@@ -18,8 +18,8 @@ from queue import Queue
 
 import pytest
 
-from pipelines.migration.apply.run import Limits
 from pipelines.migration.flow import Migration
+from pipelines.migration.limits import Limits
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.settings.config_file import load_settings
 from tests.forks import start

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.migration.model.actions import Action
+from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
-from pipelines.migration.model.plan import ROWS, End, FileCounts, Plan, PlanFacts, PlanRow, stored_row
+from pipelines.migration.model.plan import ROWS, TARGET, End, FileCounts, Plan, PlanFacts, PlanRow, stored_row
 from pipelines.migration.model.plan_folders import seal_plan
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.reasons import REASONS, ReasonKind
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
+from pipelines.migration.plan.comparison import write_side
 from pipelines.records.batches import batch_of_rows
 from pipelines.records.forms import NAMED, form_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
@@ -104,7 +106,10 @@ def facts(name: str = "old-to-new-20261121T203000Z", **values: Any) -> PlanFacts
 def plan_of(folder: Path, rows: Iterable[PlanRow] = (), **values: Any) -> Plan:
     """A sealed plan in a folder."""
     folder.mkdir(parents=True)
+    rows = [*rows]
     lines = [*map(stored_row, rows)]
+    for resource in {row.resource for row in rows}:
+        write_side(Side(folder / TARGET, resource), (), TYPES[resource])
     with table_writer(folder / ROWS, PLAN) as writer:
         if lines:
             writer.write(batch_of_rows(PLAN, lines))

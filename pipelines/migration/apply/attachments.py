@@ -6,10 +6,10 @@ record is read (`unclear_writes.py`); a new asset that is like the file is the o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any
 
 from pipelines.errors import (
     ProtocolError,
@@ -21,7 +21,6 @@ from pipelines.inventory import record_path
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.row_result import KINDS, RowResult
 from pipelines.migration.model.file_comparison import differing_parts, match_files, part_of
-from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
     JournalEntry,
@@ -29,10 +28,10 @@ from pipelines.migration.model.journal_entries import (
     WriteState,
 )
 from pipelines.migration.model.plan import PlannedFile, PlanRow
+from pipelines.migration.model.step import Step
 from pipelines.migration.plan.files import OCTETS
 from pipelines.records.files import COVER, AttachedFile, attached_files
 from pipelines.records.values import RecordId
-from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import StorageRefusalError, UnavailableStorageError, Uploads
 
 FILE_ERRORS = (RefusedError, StorageError, UnavailableStorageError)
@@ -48,22 +47,11 @@ UNNAMED = "file"
 class Attachments:
     """Attaches files, from several threads at once; the files of one record are for one thread."""
 
-    def __init__(
-        self,
-        plan: str,
-        journal: Journal,
-        client: LibraryClient,
-        uploads: Uploads,
-        open_blob: Callable[[str], AbstractContextManager[BinaryIO]],
-        *,
-        forms: RequestForms,
-    ) -> None:
-        self._forms = forms
-        self._plan = plan
-        self._journal = journal
-        self._client = client
+    def __init__(self, step: Step, uploads: Uploads, forms: RequestForms) -> None:
+        self._step = step
+        self._journal = step.journal
         self._uploads = uploads
-        self._open_blob = open_blob
+        self._forms = forms
 
     def attach_missing(
         self, row: PlanRow, target_id: RecordId, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult
@@ -93,7 +81,7 @@ class Attachments:
         """
         [file] = (file for file in row.uploads if part_of(file) == entry.part)
         target_id = entry.target_id or row.existing_target_id
-        record = self._client.get_record(record_path(row.resource, target_id))
+        record = self._step.client.get_record(record_path(row.resource, target_id))
         if not shows_files(record):
             message = f"{describe_file(file)}: it is unknown whether it was attached, because the service does not show the files"
             self._journal.parked(entry.number, message)
@@ -109,7 +97,7 @@ class Attachments:
         sha256, size = file.content
         try:
             return self._uploads.upload(
-                lambda: self._open_blob(sha256),
+                lambda: self._step.open_blob(sha256),
                 presign=self._forms.presign(file.kind),
                 filename=file.filename or file.name or UNNAMED,
                 content_type=file.content_type or OCTETS,
@@ -138,8 +126,7 @@ class Attachments:
                 result.done["files_uploaded"] += 1
 
     def _intend(self, row: PlanRow, target_id: RecordId, file: PlannedFile) -> int:
-        key = (self._plan, row.resource, row.source_id, KINDS[file.kind], part_of(file))
-        return self._journal.intend(*key, target_id=target_id)
+        return self._step.intend(row, KINDS[file.kind], part_of(file), target_id=target_id)
 
     def _attach(self, row: PlanRow, target_id: RecordId, file: PlannedFile) -> None:
         """Upload a file and send the request that makes it part of its record; a lost upload is sent anew."""
@@ -150,7 +137,7 @@ class Attachments:
                 with self._journal.sending(number) as leave:
                     if file.kind == COVER:
                         request = self._forms.change(row, target_id, {COVER: uploaded})
-                        answer = self._client.write(request.method, request.path, request.body, on_leave=leave)
+                        answer = self._step.client.write(request.method, request.path, request.body, on_leave=leave)
                         asset_id, changes = None, changes_in(file, answer if isinstance(answer, dict) else {})
                     else:
                         body = {
@@ -159,7 +146,7 @@ class Attachments:
                             "file": uploaded,
                         }
                         body |= {"name": file.name} if file.name else {}
-                        asset = self._client.create("assets", body, fields=body, on_leave=leave)
+                        asset = self._step.client.create("assets", body, fields=body, on_leave=leave)
                         asset_id = int(asset["id"])
                         changes = self._changes(row, target_id, file, asset)
             except RefusedError as refusal:
@@ -174,7 +161,7 @@ class Attachments:
         """What the service changed about a file. Its record is read where an answer has only its number: the names may be others there."""
         if not asset.keys() & {"name", "file"}:
             with suppress(TemporaryError, RefusedError, ProtocolError):  # the write itself is done
-                record = self._client.get_record(record_path(row.resource, target_id))
+                record = self._step.client.get_record(record_path(row.resource, target_id))
                 shown = (entry for entry in record.get("assets") or () if isinstance(entry, dict))
                 asset = next((entry for entry in shown if entry.get("id") == asset["id"]), asset)
         return changes_in(file, {"assets": [asset]})

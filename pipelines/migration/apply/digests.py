@@ -7,9 +7,9 @@ from typing import Any
 
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.model.step import Step
 from pipelines.records.paths import value_at
 from pipelines.records.values import RecordId
 
@@ -18,9 +18,8 @@ Digests = Mapping[str, str | None]
 
 
 def enter_done(  # noqa: PLR0917  what was sent, and what came back
-    journal: Journal,
+    step: Step,
     number: int,
-    resource_type: ResourceType,
     row: PlanRow,
     target_id: RecordId,
     record: Mapping[str, Any],
@@ -28,9 +27,10 @@ def enter_done(  # noqa: PLR0917  what was sent, and what came back
     left_out: Iterable[str] = (),
 ) -> None:
     """Enter a write as done, with what the target has of it. `record`: as a response shows it; `left_out`: what was not sent."""
+    resource_type = step.types[row.resource]
     held = digests_of_response(resource_type, row, record, expected)
     incomplete = not_kept(resource_type, record, expected, held, left_out)
-    journal.done(number, target_id=target_id, held=held, message=incomplete)
+    step.journal.done(number, target_id=target_id, held=held, message=incomplete)
 
 
 def digests_of_response(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar, Generic, TypeVar
 
@@ -17,16 +17,13 @@ from pipelines.backup.read import Progress
 from pipelines.errors import SafetyLimitError, TemporaryError, UnclearError
 from pipelines.migration.apply.late_effects import wait_for_unanswered
 from pipelines.migration.apply.row_result import TRIES, LeftRowError, RowResult
-from pipelines.migration.apply.unclear_writes import UnclearWrites
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
-from pipelines.migration.limits import Limits
 from pipelines.migration.model.findings import Finding, StepResult
-from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import Plan, PlanRow
+from pipelines.migration.model.plan import PlanRow
 from pipelines.records.values import RecordId
 from pipelines.report.issues import safe_text
-from pipelines.service.client import LibraryClient, Waiting
+from pipelines.service.client import Waiting
 
 FEW = 100
 """Rows that must have been tried before a percentage of failures means anything."""
@@ -43,36 +40,22 @@ Result = TypeVar("Result", bound=StepResult)
 class Executor(ABC, Generic[Result]):
     """One run over the rows of a plan. `result` has what was done, also after an error."""
 
-    step: ClassVar[str]
-    """The command, in messages, and what it does with records: `written`."""
+    command: ClassVar[str]
+    """In messages, and what it does with records: `written`."""
     verb: ClassVar[str]
     code: ClassVar[str]
     """Of a finding on a record that is not done, or not completely; the result counts these under this name."""
     is_ordered: ClassVar[bool] = False
     """Whether a row needs that those before it are written: one that cannot be written for now ends the run."""
 
-    def __init__(  # noqa: PLR0917  both ends, and what is known of them
-        self,
-        plan: Plan,
-        journal: Journal,
-        client: LibraryClient,
-        writer: Writer,
-        unclear: UnclearWrites,
-        result: Result,
-        *,
-        limits: Limits,
-        on_progress: Callable[[Progress], None],
-    ) -> None:
-        self._plan = plan
-        self._journal = journal
-        self._client = client
+    def __init__(self, writer: Writer, result: Result) -> None:
         self._writer = writer
-        self._unclear = unclear
+        self._step = writer.step
+        self._plan = writer.step.plan
+        self._journal = writer.step.journal
         self.result = result
-        self._limits = limits
-        self._on_progress = on_progress
         self._lock = threading.Lock()
-        self.workers = worker_count(client.requests_per_minute)
+        self.workers = worker_count(writer.step.client.requests_per_minute)
         self._tried = self._failed = self._temporary_errors = 0
         """Rows; the last ones are in a row."""
         self._waited = 0.0
@@ -108,10 +91,10 @@ class Executor(ABC, Generic[Result]):
 
     def settle(self, resource: str = "") -> None:
         """Settle the writes without a response of a resource, or of all, once they can take no effect any more; outages are waited out."""
-        wait_for_unanswered(self._journal, self._client)
+        wait_for_unanswered(self._journal, self._step.client)
         while True:
             try:
-                self._unclear.settle(resource)
+                self._writer.unclear.settle(resource)
             except TemporaryError as error:
                 self._pause(error, PAUSE)
             else:
@@ -120,10 +103,10 @@ class Executor(ABC, Generic[Result]):
     def _pause(self, error: TemporaryError, share: float) -> None:
         """Wait for a service that is down. Raises the error at the end of the run, or once the patience is used up."""
         with self._lock:
-            if self._writer.stopped or self._waited >= self._limits.patience:
+            if self._writer.stopped or self._waited >= self._step.limits.patience:
                 raise error
             self._waited += share
-        self._client.wait(Waiting("the service does not recover", PAUSE))
+        self._step.client.wait(Waiting("the service does not recover", PAUSE))
 
     def _write_all(self, results: Iterable[RowResult]) -> None:
         with WorkerPool(self._write, self.workers) as pool:
@@ -149,7 +132,7 @@ class Executor(ABC, Generic[Result]):
                 with self._lock:
                     self._postpone(result)
                 return
-            result.problems.append(f"{error} The next {self.step} of this plan looks it up.")
+            result.problems.append(f"{error} The next {self.command} of this plan looks it up.")
         except LeftRowError as error:
             with self._lock:
                 self._add(left=1, waiting=error.waits)
@@ -166,7 +149,7 @@ class Executor(ABC, Generic[Result]):
                 if is_first_turn:
                     self._postpone(result)
                     return
-                result.problems.append(f"{error} The next {self.step} of this plan tries it again.")
+                result.problems.append(f"{error} The next {self.command} of this plan tries it again.")
         else:
             with self._lock:
                 self._temporary_errors, self._waited = 0, 0.0
@@ -198,19 +181,19 @@ class Executor(ABC, Generic[Result]):
             self.result.add(finding)
             if failures:
                 self._check_failures(finding)
-        facts, client = self._plan.facts, self._client
+        facts, client = self._plan.facts, self._step.client
         seconds = max(0, facts.requests - client.requests) * 60 / client.requests_per_minute
         at = self._tried, facts.writes, client.requests, seconds, self.verb, "finishing"
-        self._on_progress(Progress("writing", *at))
+        self._step.on_progress(Progress("writing", *at))
 
     def _check_failures(self, last: Finding) -> None:
         self._failed += 1
-        failed, limits = self._failed, self._limits
+        failed, limits = self._failed, self._step.limits
         share = failed * 100 / self._tried
         if failed > limits.failures or (self._tried >= FEW and share > limits.failures_percent):
             raise SafetyLimitError(
                 f"{failed:,} of {self._tried:,} records could not be {self.verb} ({share:.0f} %); the limits are {limits.failures:,} and "
-                f"{limits.failures_percent:g} %. The journal has what was {self.verb}, and the next {self.step} continues. The last "
+                f"{limits.failures_percent:g} %. The journal has what was {self.verb}, and the next {self.command} continues. The last "
                 f"failure: {last.resource} {last.source_id}: {last.problem} `bookferry migrate status {self._plan.name}` shows what is "
                 "done. To go on all the same: --force."
             )

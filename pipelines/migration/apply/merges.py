@@ -14,11 +14,10 @@ from typing import Any
 
 from pipelines.errors import RefusedError
 from pipelines.inventory import noun
-from pipelines.migration.apply.request_forms import Operation, RequestForms
+from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.apply.target_records import TargetRecords
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
     JournalEntry,
@@ -26,33 +25,20 @@ from pipelines.migration.model.journal_entries import (
     is_done,
 )
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.model.step import Step
 from pipelines.records.values import RecordId, as_id
-from pipelines.service.client import LibraryClient
 from pipelines.service.http.envelope import record_with_id
 
 
 class Merges:
     """Merges records of the target, from several threads at once."""
 
-    def __init__(  # noqa: PLR0917  both ends, and what is known of them
-        self,
-        plan: str,
-        journal: Journal,
-        client: LibraryClient,
-        types: Mapping[str, ResourceType],
-        forms: RequestForms,
-        records: TargetRecords,
-    ) -> None:
-        self._plan = plan
-        self._journal = journal
-        self._client = client
-        self._types = types
+    def __init__(self, step: Step, forms: RequestForms, records: TargetRecords) -> None:
+        self._step = step
+        self._journal = step.journal
         self._forms = forms
         self._records = records
         self._lock = threading.Lock()
-        self._seen: set[str] = set()
-        """Resources of which the target showed the effect of a merge of this run."""
         self._without_effect: dict[str, str] = {}
         """Resource → why nothing of it is merged any more: a merge cannot be taken back."""
 
@@ -61,10 +47,9 @@ class Merges:
 
         Raises `UnclearError` where a response was lost, after the others: the records say before the next turn what had its effect.
         """
-        entries = self._journal.writes(self._plan, row.resource, row.source_id)
         sends = ((WriteKind.MERGE, str(number), partial(self._send, row, number)) for number in row.candidates)
-        with self._forms.sending(row, Operation.MERGE):
-            result.write_parts(self._journal, entries, sends)
+        with self._forms.sending(row, WriteKind.MERGE):
+            result.write_parts(self._journal, self._step.entries(row), sends)
 
     def settle(self, row: PlanRow, entry: JournalEntry) -> bool:
         """Enter a merge without a response as done, if it had its effect; returns whether it had."""
@@ -76,16 +61,14 @@ class Merges:
     def _send(self, row: PlanRow, number: RecordId) -> None:
         if problem := self._without_effect.get(row.resource):
             raise FailedWriteError(problem)
-        key = (self._plan, row.resource, row.source_id, WriteKind.MERGE, str(number))
-        written = self._journal.intend(*key, target_id=row.target_id, wanted=row.expected)
+        written = self._step.intend(row, WriteKind.MERGE, str(number), target_id=row.target_id, wanted=row.expected)
         request = self._forms.merge(row, number)
         try:
-            with self._journal.sending(written) as leave:
-                response = self._client.write(request.method, request.path, request.body, on_leave=leave)
+            response = self._step.send(request.method, request.path, request.body, written)
         except RefusedError as refusal:
             is_gone = refusal.status == HTTPStatus.NOT_FOUND
             if not is_gone or (remaining := self._remaining(row, number)) is None:
-                problem = self._forms.explained(row, Operation.MERGE, refusal)
+                problem = self._forms.explained(row, WriteKind.MERGE, refusal)
                 raise self._journal.refused(written, problem, refusal.status) from None
         else:
             remaining = self._proved(row, number, written, response)
@@ -93,12 +76,11 @@ class Merges:
 
     def _proved(self, row: PlanRow, number: RecordId, written: int, response: Any) -> Any:
         """The remaining record: of a response or, where nothing describes the form and this is the first merge, as it is now."""
-        if not self._forms.is_open(row, Operation.MERGE) or row.resource in self._seen:
+        if not self._forms.is_open(row, WriteKind.MERGE) or self._forms.is_taken(row, WriteKind.MERGE):
             return response
         remaining = self._remaining(row, number)
         if remaining is not None:
-            self._forms.taken(row, Operation.MERGE)
-            self._seen.add(row.resource)
+            self._forms.taken(row, WriteKind.MERGE)
             return remaining
         name = noun(row.resource)
         problem = (
@@ -111,11 +93,11 @@ class Merges:
     def _done(self, row: PlanRow, number: int, remaining: Any) -> None:
         """Enter a merge as done. `remaining`: the remaining record, as far as it is known: a merge may add to its fields."""
         record = record_with_id(remaining, row.existing_target_id) if isinstance(remaining, dict) else {}
-        resource_type = self._types[row.resource]
+        resource_type = self._step.types[row.resource]
         compared = resource_type.compared_record(record)
         held = {name: digest(compared.get(name)) for name in row.expected if resource_type.has(record, name)}
         self._journal.done(number, target_id=row.existing_target_id, held=held)
-        for entry in self._journal.writes(self._plan, row.resource, row.source_id).values():
+        for entry in self._step.entries(row).values():
             # An earlier merge, whose fields the journal would take for the newest
             if is_done(entry) and entry.number > number:
                 self._journal.done(entry.number, target_id=row.existing_target_id, held=held)

@@ -16,12 +16,11 @@ from pipelines.inventory import record_path
 from pipelines.migration.apply.row_result import LeftRowError
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.field_mapping import id_of
-from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind
 from pipelines.migration.model.plan import PlannedReference, PlanRow
-from pipelines.migration.model.resource_types import USERS, ResourceType
+from pipelines.migration.model.resource_types import USERS
+from pipelines.migration.model.step import Step
 from pipelines.records.values import RecordId
-from pipelines.service.client import LibraryClient
 
 LOOKED_UP = (USERS,)
 """Resources of which a record can be looked up. No endpoint reads an organization (service.md#not-shown)."""
@@ -51,11 +50,9 @@ def own_references(row: PlanRow) -> set[RecordId]:
 class References:
     """Resolves the references of a plan's rows with the help of the journal."""
 
-    def __init__(self, plan: str, journal: Journal, types: Mapping[str, ResourceType], client: LibraryClient) -> None:
-        self._client = client
-        self._plan = plan
-        self._journal = journal
-        self._types = types
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._types = step.types
 
     def resolve(self, row: PlanRow, problems: list[str]) -> PlanRow:
         """Returns the row with the ids of the records to which it refers, without its links.
@@ -95,7 +92,7 @@ class References:
         needed = reference.later or self._types[row.resource].needs_references
         ids: list[RecordId] = []
         for resource, source_id, planned_id in reference.records:
-            target_id = planned_id or self._journal.target_id_of(resource, source_id)
+            target_id = planned_id or self._step.journal.target_id_of(resource, source_id)
             if target_id is None and self._is_untried(resource, source_id):
                 raise UntriedReferenceError
             if target_id is None and not needed:
@@ -112,7 +109,7 @@ class References:
         return ids
 
     def _is_untried(self, resource: str, source_id: RecordId) -> bool:
-        return (WriteKind.CREATE, "") not in self._journal.writes(self._plan, resource, source_id)
+        return (WriteKind.CREATE, "") not in self._step.journal.writes(self._step.plan.name, resource, source_id)
 
     def without_missing(self, row: PlanRow, refusal: RefusedError, problems: list[str]) -> PlanRow | None:
         """Returns a row without the references that the target certainly lacks; None where none is certainly the reason, or it needs them.
@@ -142,7 +139,7 @@ class References:
     def _is_missing(self, resource: str, number: RecordId) -> bool:
         """Whether the service says that there is no such record; any other answer leaves that open."""
         try:
-            self._client.get_record(record_path(resource, number))
+            self._step.client.get_record(record_path(resource, number))
         except RefusedError as refusal:
             return is_record_not_found(refusal)
         except AccessDeniedError:
@@ -152,8 +149,8 @@ class References:
     def _refused(self, row: PlanRow, message: str, *, is_link: bool) -> FailedWriteError:
         kind = WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH
         kind = WriteKind.LINK if is_link else kind
-        number = self._journal.intend(self._plan, row.resource, row.source_id, kind, target_id=row.target_id)
-        return self._journal.refused(number, message)
+        number = self._step.intend(row, kind, target_id=row.target_id)
+        return self._step.journal.refused(number, message)
 
 
 def is_record_not_found(refusal: RefusedError) -> bool:

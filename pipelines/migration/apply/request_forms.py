@@ -10,7 +10,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -19,10 +18,10 @@ from pipelines.errors import RefusedError
 from pipelines.inventory import LIST_PATHS, nested_resource, noun, plural, record_path
 from pipelines.migration.apply.row_result import LeftRowError
 from pipelines.migration.model.field_mapping import PLAIN, id_of, several
-from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType, Source
+from pipelines.migration.model.step import Step
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.files import COVER, PRESIGN
 from pipelines.records.paths import members_apart, nested, objects_of
@@ -30,22 +29,6 @@ from pipelines.records.tables.registry import leading_key
 from pipelines.records.values import RecordId
 from pipelines.settings.write_requests import RequestSettings
 from pipelines.shapes.model import Description
-
-
-class Operation(StrEnum):
-    """What a write does."""
-
-    CREATE = "create"
-    CHANGE = "change"
-    MERGE = "merge"
-
-
-KINDS = {
-    Operation.CREATE: (WriteKind.CREATE,),
-    Operation.CHANGE: (WriteKind.PATCH, WriteKind.LINK),
-    Operation.MERGE: (WriteKind.MERGE,),
-}
-"""Operation → the kinds of its entries in the journal."""
 
 
 class StoppedResourceError(LeftRowError):
@@ -65,44 +48,30 @@ class Request(NamedTuple):
 
 
 class RequestForms:
-    """The forms of the writes of one run, from several threads at once.
+    """The forms of the writes of one run, from several threads at once. `current`: reads a record as it is now.
 
-    `settings`: resource → the operator's; `types`: of every resource; `current`: reads a record as it is now; `most_refused`: rows of a
-    resource whose form may be refused before the others are left.
+    The kind of a write is `PATCH` for every change of a record.
     """
 
-    def __init__(  # noqa: PLR0917  what is said about forms, and who knows more
-        self,
-        tenant: str,
-        settings: Mapping[str, RequestSettings],
-        description: Description | None,
-        types: Mapping[str, ResourceType],
-        journal: Journal,
-        current: Callable[[str, RecordId], Mapping[str, Any] | None],
-        *,
-        most_refused: int = 3,
-    ) -> None:
-        self._tenant = tenant
-        self._settings = settings
-        self._description = description
-        self._types = {name: resource.sent_by(self._of(name)) for name, resource in types.items()}
-        self._journal = journal
+    def __init__(self, step: Step, current: Callable[[str, RecordId], Mapping[str, Any] | None]) -> None:
+        self._step = step
+        self._description = step.plan.facts.description
+        self._types = {name: resource.sent_by(self._of(name)) for name, resource in step.types.items()}
         self._current = current
-        self._most_refused = most_refused
         self._lock = threading.RLock()
-        self._taken: set[tuple[str, Operation]] = set()
+        self._taken: set[tuple[str, WriteKind]] = set()
         """What the target took in this run, or in an earlier one."""
         self._refused: Counter[str] = Counter()
         """Resource → rows whose form was refused."""
 
     @contextmanager
-    def sending(self, row: PlanRow, operation: Operation) -> Iterator[None]:
+    def sending(self, row: PlanRow, kind: WriteKind) -> Iterator[None]:
         """Write a row of which nothing describes the form alone, until the target took one: the others profit from the answer.
 
         Raises `StoppedResourceError` where the target refused too many.
         """
         self._check(row.resource)
-        if not self.is_open(row, operation) or self._is_taken(row, operation):
+        if not self.is_open(row, kind) or self.is_taken(row, kind):
             yield
             return
         with self._lock:
@@ -110,25 +79,26 @@ class RequestForms:
             yield
 
     def _check(self, resource: str) -> None:
-        if self._refused[resource] >= self._most_refused:
+        if self._refused[resource] >= self._step.limits.refused_forms:
             raise StoppedResourceError(resource)
 
-    def _is_taken(self, row: PlanRow, operation: Operation) -> bool:
-        key = (row.resource, operation)
-        if key not in self._taken and self._journal.has_done(row.resource, KINDS[operation]):
+    def is_taken(self, row: PlanRow, kind: WriteKind) -> bool:
+        """Whether the target took such a request, in this run or in an earlier one."""
+        key, kinds = (row.resource, kind), (kind, WriteKind.LINK) if kind == WriteKind.PATCH else (kind,)
+        if key not in self._taken and self._step.journal.has_done(row.resource, kinds):
             self._taken.add(key)
         return key in self._taken
 
-    def is_open(self, row: PlanRow, operation: Operation) -> bool:
+    def is_open(self, row: PlanRow, kind: WriteKind) -> bool:
         """Whether neither the document nor the target's description says in which form this is sent."""
         resource_type = self._types[row.resource]
-        if operation == Operation.MERGE:
+        if kind == WriteKind.MERGE:
             return resource_type.merge is not None and not resource_type.merge.described
         return resource_type.known_from == Source.RECORDS and not resource_type.documented
 
-    def taken(self, row: PlanRow, operation: Operation) -> None:
+    def taken(self, row: PlanRow, kind: WriteKind) -> None:
         """The target took a request: its form is right."""
-        self._taken.add((row.resource, operation))
+        self._taken.add((row.resource, kind))
 
     def reduced(self, row: PlanRow, omitted: list[str]) -> PlanRow:
         """The row without the fields that the operator leaves out, which are named in `omitted`."""
@@ -238,15 +208,15 @@ class RequestForms:
         """The path that signs the form of an upload."""
         return self._types[PUBLICATIONS].presign.get(kind, PRESIGN[kind])
 
-    def explained(self, row: PlanRow, operation: Operation, refusal: RefusedError) -> str:
+    def explained(self, row: PlanRow, kind: WriteKind, refusal: RefusedError) -> str:
         """The message of a refusal; where it may be about the form, with the setting that says another.
 
         It may be as long as the target took no such request, which is counted; and where a field is sent that nothing proves.
         """
-        settings = self._other_form(row, operation, refusal)
+        settings = self._other_form(row, kind, refusal)
         if not settings:
             return str(refusal)
-        if not self._is_taken(row, operation):
+        if not self.is_taken(row, kind):
             with self._lock:
                 self._refused[row.resource] += 1
         filled_in = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in settings.items())
@@ -264,14 +234,14 @@ class RequestForms:
             f"{'cover_presign' if kind == COVER else 'presign'} = {json.dumps(self.presign(kind))}"
         )
 
-    def _other_form(self, row: PlanRow, operation: Operation, refusal: RefusedError) -> dict[str, Any]:
+    def _other_form(self, row: PlanRow, kind: WriteKind, refusal: RefusedError) -> dict[str, Any]:
         """The settings that may have to be others after a refusal, as far as they are known; none where it is about the record."""
-        is_first = not self._is_taken(row, operation)
-        is_open, is_address = is_first and self.is_open(row, operation), is_first and _refuses_address(refusal)
-        if operation == Operation.MERGE and (is_address or (is_open and refusal.is_about_content)):
+        is_first = not self.is_taken(row, kind)
+        is_open, is_address = is_first and self.is_open(row, kind), is_first and _refuses_address(refusal)
+        if kind == WriteKind.MERGE and (is_address or (is_open and refusal.is_about_content)):
             merge = self._types[row.resource].merge
             return {"merge": merge.path, "merge_method": merge.method, "merge_field": merge.field} if merge else {}
-        if is_address and operation == Operation.CHANGE:
+        if is_address and kind == WriteKind.PATCH:
             return {} if self._types[row.resource].documented else {"method": "PUT"}
         if is_address:
             return {"create": self._types[row.resource].create or LIST_PATHS[row.resource]}
@@ -282,10 +252,10 @@ class RequestForms:
         return key | ({"leave_out": unproved} if unproved else {})
 
     def _table(self, resource: str) -> str:
-        return f"[tenants.{self._tenant}.requests.{resource}]"
+        return f"[tenants.{self._step.plan.facts.target.tenant}.requests.{resource}]"
 
     def _of(self, resource: str) -> RequestSettings:
-        return self._settings.get(resource) or RequestSettings()
+        return self._step.requests.get(resource) or RequestSettings()
 
     def _sent(self, resource_type: ResourceType, values: Mapping[str, Any]) -> dict[str, Any]:
         sent = dict[str, Any]()

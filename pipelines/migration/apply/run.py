@@ -10,25 +10,21 @@ from typing import Any
 
 import msgspec
 
-from pipelines.backup.read import Progress
 from pipelines.errors import SafetyLimitError
 from pipelines.inventory import plural
 from pipelines.migration.apply.executor import FEW, Executor
 from pipelines.migration.apply.references import own_references
 from pipelines.migration.apply.row_result import RowResult, is_written
-from pipelines.migration.apply.unclear_writes import UnclearWrites
 from pipelines.migration.apply.worker_pool import WorkerPool
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.findings import Finding, StepResult
-from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import AUTHORITIES, may_appear
 from pipelines.records.values import RecordId
-from pipelines.service.client import LibraryClient
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ class Selection:
         return not actions.isdisjoint(self.actions)
 
 
-LIMITS, EVERYTHING = Limits(), Selection()
+EVERYTHING = Selection()
 
 
 class ApplyResult(StepResult, kw_only=True):
@@ -109,29 +105,22 @@ class ApplyRun(Executor[ApplyResult]):
     `appeared`: reads the target's authorities; returns those of the source that the plan creates and the target has by now.
     """
 
-    step, verb, code = "apply", "written", "failed"
+    command, verb, code = "apply", "written", "failed"
 
     def __init__(
         self,
-        plan: Plan,
-        journal: Journal,
-        client: LibraryClient,
         writer: Writer,
-        unclear: UnclearWrites,
-        *,
-        limits: Limits = LIMITS,
         selection: Selection = EVERYTHING,
-        on_progress: Callable[[Progress], None] = lambda _: None,
         appeared: Callable[[], Collection[RecordId]] = list,
     ) -> None:
-        facts = plan.facts
+        facts = writer.step.plan.facts
         result = ApplyResult(
-            plan=plan.name,
+            plan=facts.plan,
             unchanged=facts.count(Action.UNCHANGED),
             quarantined=facts.count(Action.QUARANTINED) + facts.unfit,
             undecided=facts.count(Action.CONFLICT),
         )
-        super().__init__(plan, journal, client, writer, unclear, result, limits=limits, on_progress=on_progress)
+        super().__init__(writer, result)
         self._appeared = appeared
         self._selection = selection
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pipelines.errors import StopError
 from pipelines.inventory import plural
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, WRITING_ORDER, may_appear
 from pipelines.migration.model.target_comparison import TargetComparison, value_before
@@ -19,7 +18,7 @@ EXAMPLES = 5
 """Records that the message names."""
 
 
-def check_fresh(comparison: TargetComparison, journal: Journal, description: Description | None) -> None:
+def check_fresh(comparison: TargetComparison, description: Description | None) -> None:
     """Raise `StopError` where the target as it is now needs another plan. `description`: its own one now, if it can be read.
 
     Checks the records that no apply has begun: that those to be created have not appeared since, and that nobody changed what the plan
@@ -29,7 +28,7 @@ def check_fresh(comparison: TargetComparison, journal: Journal, description: Des
     plan = comparison.plan
     stale, count = [*dict.fromkeys(_described_otherwise(plan, description))], 0
     may_be_new = may_appear(plan.facts.counts) and any(
-        entry.resource == PUBLICATIONS for entry in journal.of_plan(plan.name)
+        entry.resource == PUBLICATIONS for entry in comparison.step.journal.of_plan(plan.name)
     )
     for resource in () if stale else filter(comparison.now.__contains__, WRITING_ORDER):
         for problem in _problems(comparison, resource, may_be_new=may_be_new and resource == AUTHORITIES):

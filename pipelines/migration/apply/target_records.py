@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from http import HTTPStatus
 from math import inf
 from typing import Any
@@ -14,15 +13,13 @@ import msgspec
 
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
 from pipelines.inventory import LIST_PATHS, nested_resource, record_path
-from pipelines.migration.model.target_reading import RecordListing, numbered
+from pipelines.migration.model.step import ReadListing
+from pipelines.migration.model.target_reading import numbered
 from pipelines.records.tables.registry import id_at, leading_key
 from pipelines.records.values import RecordId, decode_record, record_id
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing.listing import Listing
 from pipelines.store.encryption import PersonalKey
-
-ReadListing = Callable[[str], AbstractContextManager[RecordListing]]
-"""Lists a resource of the target now, proved complete, for the length of the block."""
 
 FRESH_SECONDS = 60.0
 """How old a list may be, beside ten times as long as it takes to read it."""

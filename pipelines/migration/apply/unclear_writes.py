@@ -8,7 +8,7 @@ target that no entry accounts for is from one of them, or from people.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -17,10 +17,8 @@ from pipelines.errors import RefusedError
 from pipelines.inventory import LIST_PATHS
 from pipelines.migration.apply.digests import enter_done
 from pipelines.migration.apply.references import References
-from pipelines.migration.apply.target_records import ReadListing
 from pipelines.migration.model.actions import WRITTEN_ACTIONS
 from pipelines.migration.model.comparable import STEP, digest
-from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
     JournalEntry,
@@ -29,11 +27,10 @@ from pipelines.migration.model.journal_entries import (
     is_unsettled,
     was_accepted,
 )
-from pipelines.migration.model.plan import Plan, PlanRow
-from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.model.plan import PlanRow
+from pipelines.migration.model.step import Step
 from pipelines.migration.model.target_reading import numbered
 from pipelines.records.values import RecordId, id_order
-from pipelines.service.client import LibraryClient
 
 
 @dataclass(frozen=True)
@@ -65,30 +62,15 @@ Fits = Callable[[UnclearCreate, NewRecord], bool]
 
 
 class UnclearWrites:
-    """Settles the writes of one plan. `settles`: how those of other kinds than creates are.
+    """Settles the writes of one plan. `settles`: how those of other kinds than creates are."""
 
-    `known_before`: returns those ids of a resource that were in the target when the plan was made. `read_listing`: lists a resource of the
-    target now, proved complete.
-    """
-
-    def __init__(  # noqa: PLR0917  both ends, and what is known of them
-        self,
-        plan: Plan,
-        journal: Journal,
-        client: LibraryClient,
-        types: Mapping[str, ResourceType],
-        known_before: Callable[[str, Collection[RecordId]], set[RecordId]],
-        read_listing: ReadListing,
-        settles: Mapping[WriteKind, Settle],
-    ) -> None:
-        self._plan = plan
-        self._journal = journal
-        self._client = client
-        self._types = types
-        self._known_before = known_before
-        self._read_listing = read_listing
+    def __init__(self, step: Step, references: References, settles: Mapping[WriteKind, Settle]) -> None:
+        self._step = step
+        self._plan = step.plan
+        self._journal = step.journal
+        self._types = step.types
+        self._references = references
         self._settles = settles
-        self._references = References(plan.name, journal, types, client)
 
     def settle(self, resource: str = "") -> None:
         """Settle the writes of a resource, or of all; those of which it stays unknown are parked for a person."""
@@ -160,7 +142,7 @@ class UnclearWrites:
 
     def _enter(self, create: UnclearCreate, new: NewRecord) -> None:
         row, number = create.row, create.entry.number
-        enter_done(self._journal, number, self._types[row.resource], row, new.number, new.record, row.expected)
+        enter_done(self._step, number, row, new.number, new.record, row.expected)
 
     def _park(self, create: UnclearCreate, ids: Sequence[RecordId], reason: str) -> None:
         lost = "its answer did not name it" if was_accepted(create.entry) else "the response was lost"
@@ -183,14 +165,14 @@ class UnclearWrites:
             ids = [number for number, _record in numbered(page)]
             numbers = [number for number in ids if isinstance(number, int)]
             in_order &= len(ids) == 1 or ids in (sorted(numbers), sorted(numbers, reverse=True))  # texts have none
-            older = self._known_before(resource, ids) or self._journal.created_before(resource, ids, since)
+            older = self._plan.ids_when_planned(resource, ids) or self._journal.created_before(resource, ids, since)
             return bool(ids and older)
 
-        records = self._client.list_ends(LIST_PATHS[resource], reaches_back)
+        records = self._step.client.list_ends(LIST_PATHS[resource], reaches_back)
         if in_order:
             return self._unaccounted(row, records)
         unaccounted: list[NewRecord] = []
-        with self._read_listing(resource) as listing:
+        with self._step.read_listing(resource) as listing:
             listed = iter(listing.records())
             while batch := list(islice(listed, STEP)):
                 unaccounted += self._unaccounted(row, batch)
@@ -200,7 +182,7 @@ class UnclearWrites:
         by_id = dict(numbered(records))
         ids = {*by_id}
         if ids:
-            ids -= self._known_before(row.resource, ids) | self._journal.known_ids(row.resource, ids)
+            ids -= self._plan.ids_when_planned(row.resource, ids) | self._journal.known_ids(row.resource, ids)
         compared = self._types[row.resource].compared_record
         return [
             NewRecord(number, by_id[number], {name: digest(text) for name, text in compared(by_id[number]).items()})

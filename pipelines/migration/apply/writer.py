@@ -6,10 +6,10 @@ before (`unclear_writes.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
@@ -24,12 +24,11 @@ from pipelines.migration.apply.attachments import Attachments, is_upload_lost
 from pipelines.migration.apply.digests import enter_done, shows_any
 from pipelines.migration.apply.merges import Merges
 from pipelines.migration.apply.references import References
-from pipelines.migration.apply.request_forms import Operation, RequestForms
+from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.row_result import COUNTS, RowResult
 from pipelines.migration.apply.target_records import TargetRecords
-from pipelines.migration.apply.unclear_writes import Settle
+from pipelines.migration.apply.unclear_writes import Settle, UnclearWrites
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
     JournalEntry,
@@ -37,54 +36,40 @@ from pipelines.migration.model.journal_entries import (
     is_done,
 )
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.model.step import Step
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, as_id
-from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
-
-OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
-"""Opens a stored content by its SHA-256."""
 
 
 class Writer:
     """Writes rows, from several threads at once."""
 
-    def __init__(
-        self,
-        plan: str,
-        journal: Journal,
-        client: LibraryClient,
-        uploads: Uploads,
-        types: Mapping[str, ResourceType],
-        *,
-        open_blob: OpenBlob,
-        forms: RequestForms,
-        records: TargetRecords,
-    ) -> None:
-        self._plan = plan
-        self._journal = journal
-        self._client = client
-        self._references = References(plan, journal, types, client)
-        self.records = records
-        self.forms = forms
-        self.types = types
-        self._attachments = Attachments(plan, journal, client, uploads, open_blob, forms=forms)
-        self._merges = Merges(plan, journal, client, types, forms, records)
-        self.settles: dict[WriteKind, Settle] = {
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self._journal = step.journal
+        self._uploads = Uploads(step.client)
+        self.records = TargetRecords(step.client, step.read_listing)
+        self.forms = RequestForms(step, self.records.current)
+        self._references = References(step)
+        self._attachments = Attachments(step, self._uploads, self.forms)
+        self._merges = Merges(step, self.forms, self.records)
+        settles: dict[WriteKind, Settle] = {
             WriteKind.ASSET: self._attachments.settle,
             WriteKind.MERGE: self._merges.settle,
             WriteKind.MEMBER: self._settle_member,
             WriteKind.COVER: lambda *_: False,  # it may be set again
         }
-        """How writes that are sent a few times are settled, beside creates."""
+        self.unclear = UnclearWrites(step, self._references, settles)
         self.stopped = False
         """Whether the run is ending, so that what fails now fails because of that."""
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """From now on, errors come from the end of the run."""
         self.stopped = True
+        self._uploads.close()
+        self.records.close()
 
     def write(self, row: PlanRow, result: RowResult) -> None:
         """Write the parts of a row that are not written yet. Problems of this row alone go into `result`; any other error is raised.
@@ -96,20 +81,20 @@ class Writer:
             self._merges.write(row, result)
             return
         is_change = row.action == Action.PATCH or result.links
-        with self.forms.sending(row, Operation.CHANGE if is_change else Operation.CREATE):
+        with self.forms.sending(row, WriteKind.PATCH if is_change else WriteKind.CREATE):
             self._write(row, result)
 
     def _write(self, row: PlanRow, result: RowResult) -> None:
         if result.links:
             self._link(row, result)
             return
-        entries, result.omitted = self._entries(row), []
+        entries, result.omitted = self.step.entries(row), []
         try:
             row = self.forms.reduced(self._references.resolve(row, result.problems), result.omitted)
             result.unresolved = list(result.problems)
             if row.action == Action.CREATE:
                 target_id = self._create(row, entries.get((WriteKind.CREATE, "")), result)
-                entries = self._entries(row)
+                entries = self.step.entries(row)
                 for name in row.after:
                     if not is_done(entries.get((WriteKind.ACTION, name))):
                         self._act(row, name, target_id)
@@ -126,7 +111,7 @@ class Writer:
 
     def _link(self, row: PlanRow, result: RowResult) -> None:
         """Set the references that had to wait for the records to which they lead."""
-        creation = self._entries(row).get((WriteKind.CREATE, ""))
+        creation = self.step.entries(row).get((WriteKind.CREATE, ""))
         target_id = creation.target_id if creation is not None and creation.target_id else row.existing_target_id
         try:
             row = self.forms.reduced(self._references.links(row, result.problems), result.omitted)
@@ -143,19 +128,17 @@ class Writer:
         self, row: PlanRow, target_id: RecordId, posted: Mapping[str, Collection[RecordId]], result: RowResult
     ) -> None:
         """Add records to lists below a record: those that the list lacks, which is read again where it may have some (I8)."""
-        is_new = row.action == Action.CREATE and (WriteKind.LINK, "") not in self._entries(row)
-        record = (self._plan, row.resource, row.source_id)
-        number = self._journal.intend(*record, WriteKind.LINK, target_id=target_id)
+        is_new = row.action == Action.CREATE and (WriteKind.LINK, "") not in self.step.entries(row)
+        number = self.step.intend(row, WriteKind.LINK, target_id=target_id)
         for name, ids in posted.items():
             path, key = self.forms.addition(row, name, target_id)
             present = set[RecordId]() if is_new else self.records.entries(path)
             for record_id in ids:
                 if record_id in present:
                     continue
-                member = self._journal.intend(*record, WriteKind.MEMBER, f"{name} {record_id}", target_id=target_id)
+                member = self.step.intend(row, WriteKind.MEMBER, f"{name} {record_id}", target_id=target_id)
                 try:
-                    with self._journal.sending(member) as leave:
-                        self._client.write("POST", path, {key: record_id}, on_leave=leave)
+                    self.step.send("POST", path, {key: record_id}, member)
                 except RefusedError as refusal:
                     problem = f"its list was not filled: {refusal}"
                     self._journal.refused(member, problem, refusal.status)
@@ -173,10 +156,6 @@ class Writer:
             self._journal.done(entry.number, target_id=entry.target_id or row.existing_target_id)
         return is_there
 
-    def _entries(self, row: PlanRow) -> dict[tuple[str, str], JournalEntry]:
-        """(kind, part) → this plan's write of a record."""
-        return self._journal.writes(self._plan, row.resource, row.source_id)
-
     def _create(self, row: PlanRow, entry: JournalEntry | None, result: RowResult) -> RecordId:
         """Create the record of a row, unless it is created. Returns its id."""
         if not result.may_send(self._journal, entry):
@@ -185,9 +164,7 @@ class Writer:
         target_id = as_id(str(record["id"]))
         self.records.changed(row.resource, target_id)
         shown = self._shown(row, target_id, record, row.expected)
-        enter_done(
-            self._journal, number, self.types[row.resource], row, target_id, shown, row.expected, result.left_out
-        )
+        enter_done(self.step, number, row, target_id, shown, row.expected, result.left_out)
         result.count(WriteKind.CREATE)
         if cover is not None and record.get(COVER, cover):
             self._attachments.enter_cover(row, target_id, shown, result)
@@ -195,13 +172,10 @@ class Writer:
 
     def _act(self, row: PlanRow, field: str, target_id: RecordId) -> None:
         """Set a field of a new record by its own request, which may be repeated at any time."""
-        number = self._journal.intend(
-            self._plan, row.resource, row.source_id, WriteKind.ACTION, field, target_id=target_id
-        )
+        number = self.step.intend(row, WriteKind.ACTION, field, target_id=target_id)
         method, path = self.forms.action(row, field, target_id)
         try:
-            with self._journal.sending(number) as leave:
-                self._client.write(method, path, {}, on_leave=leave)
+            self.step.send(method, path, {}, number)
         except RefusedError as refusal:
             raise self._journal.refused(number, f"{field} was not set: {refusal}", refusal.status) from None
         self.records.changed(row.resource, target_id)
@@ -214,7 +188,7 @@ class Writer:
 
         Where it cannot be read, it is taken to be as it was sent.
         """
-        if shows_any(self.types[row.resource], answer, expected):
+        if shows_any(self.step.types[row.resource], answer, expected):
             return answer
         with suppress(TemporaryError, RefusedError, ProtocolError):  # the write itself is done
             return self.records.written(row.resource, target_id) or answer
@@ -224,14 +198,13 @@ class Writer:
         self, row: PlanRow, cover: Mapping[str, Any] | None, result: RowResult
     ) -> tuple[int, dict[str, Any], Mapping[str, Any] | None]:
         """Create a record. Returns the number of its journal entry, the record of the response, and the cover as sent."""
-        key = (self._plan, row.resource, row.source_id, WriteKind.CREATE)
         while True:
-            number = self._journal.intend(*key, wanted=row.expected)
+            number = self.step.intend(row, WriteKind.CREATE, wanted=row.expected)
             try:
                 payload = row.payload if cover is None else {**row.payload, COVER: cover}  # service.md#covers
                 request = self.forms.create(row, payload)
                 with self._journal.sending(number) as leave:
-                    record = self._client.create(
+                    record = self.step.client.create(
                         request.path,
                         request.body,
                         fields=request.fields,
@@ -247,7 +220,7 @@ class Writer:
                 result.sends[""] -= 1
                 raise
             else:
-                self.forms.taken(row, Operation.CREATE)
+                self.forms.taken(row, WriteKind.CREATE)
                 return number, record, cover
 
     def _without_refused_part(
@@ -267,7 +240,7 @@ class Writer:
         if cover is not None and (refusal.status != HTTPStatus.NOT_FOUND or is_upload_lost(refusal)):
             return row, None  # it follows alone, with a new upload
         raise self._journal.refused(
-            number, self.forms.explained(row, Operation.CREATE, refusal), refusal.status
+            number, self.forms.explained(row, WriteKind.CREATE, refusal), refusal.status
         ) from None
 
     def _change(self, row: PlanRow, result: RowResult) -> None:
@@ -275,12 +248,10 @@ class Writer:
 
         Where the target takes nothing of it, that is entered, so that no later plan has it again.
         """
-        target_id, payload, resource_type = row.existing_target_id, row.payload, self.types[row.resource]
+        target_id, payload = row.existing_target_id, row.payload
         expected = {name: row.expected.get(name) for name in payload}
-        number = self._journal.intend(
-            self._plan,
-            row.resource,
-            row.source_id,
+        number = self.step.intend(
+            row,
             result.change,
             target_id=target_id,
             wanted=expected,
@@ -291,17 +262,16 @@ class Writer:
             return
         try:
             request = self.forms.change(row, target_id, payload)
-            with self._journal.sending(number) as leave:
-                response = self._client.write(request.method, request.path, request.body, on_leave=leave)
+            response = self.step.send(request.method, request.path, request.body, number)
         except RefusedError as refusal:
             reduced = self._references.without_missing(row, refusal, result.lasting)
             if reduced is None or not reduced.payload:
-                problem = self.forms.explained(row, Operation.CHANGE, refusal)
+                problem = self.forms.explained(row, WriteKind.PATCH, refusal)
                 raise self._journal.refused(number, problem, refusal.status) from None
             self._change(reduced, result)
             return
-        self.forms.taken(row, Operation.CHANGE)
+        self.forms.taken(row, WriteKind.PATCH)
         self.records.changed(row.resource, target_id)
         shown = self._shown(row, target_id, response if isinstance(response, dict) else {}, expected)
-        enter_done(self._journal, number, resource_type, row, target_id, shown, expected, result.left_out)
+        enter_done(self.step, number, row, target_id, shown, expected, result.left_out)
         result.done[COUNTS[result.change]] = 1

@@ -15,10 +15,10 @@ import pyarrow as pa
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.comparable import STEP, Form, digest
 from pipelines.migration.model.comparison_database import create_table, scratch_table
-from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
-from pipelines.migration.model.plan import SOURCE, TARGET, Plan, PlanRow
+from pipelines.migration.model.plan import SOURCE, TARGET, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.model.step import Step
 from pipelines.migration.model.target_reading import TargetNow
 from pipelines.records.values import RecordId, as_id, ids_of, record_id
 from pipelines.report.rendering import NOT_SHOWN
@@ -117,14 +117,12 @@ class Located(NamedTuple):
 class TargetComparison:
     """A plan and the target as it is `now`, in a database that has the tables of one resource after the other."""
 
-    def __init__(
-        self, plan: Plan, journal: Journal, now: Mapping[str, TargetNow], database: DuckDBPyConnection
-    ) -> None:
-        self.plan = plan
+    def __init__(self, step: Step, now: Mapping[str, TargetNow], database: DuckDBPyConnection) -> None:
+        self.step = step
+        self.plan = step.plan
         self.now = now
         self.database = database
-        self._journal = journal
-        create_table(database, ENTRIES, journal.columns_of_plan(plan.name, _ENTRY))
+        create_table(database, ENTRIES, step.journal.columns_of_plan(step.plan.name, _ENTRY))
 
     def locate(self, resource: str) -> None:
         """Make the tables of a resource."""
@@ -136,7 +134,7 @@ class TargetComparison:
         shown = 3 if now.type.personal else None
         planned = ((place, *row) if shown is None else (place, *row[:shown], NOT_SHOWN, None) for place, row in rows)
         create_table(database, PLANNED, planned)
-        create_table(database, WRITTEN_IDS, self._journal.created_records(resource))
+        create_table(database, WRITTEN_IDS, self.step.journal.created_records(resource))
         words = {"create": Action.CREATE, "done": WriteState.DONE, "undone": WriteState.UNDONE}
         database.execute(_CHECKED.format(resource=resource, kinds=_KINDS, **words))
         stages = enumerate(now.type.stages)
@@ -168,7 +166,7 @@ class TargetComparison:
         """The value of a reference to records that did not exist when the plan was made."""
         reference = row.references[name]
         ids = [
-            planned or self._journal.target_id_of(resource, source_id) or 0
+            planned or self.step.journal.target_id_of(resource, source_id) or 0
             for resource, source_id, planned in reference.records
         ]
         return reference.value(self.now[row.resource].type.fields[name], ids)

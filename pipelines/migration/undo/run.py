@@ -33,7 +33,7 @@ from pipelines.records.values import RecordId
 class UndoRun(Executor[UndoResult]):
     """One run that takes a plan back, or only says how."""
 
-    step, verb, code = "undo", "taken back", "left"
+    command, verb, code = "undo", "taken back", "left"
     is_ordered = True
 
     def run(self) -> UndoResult:
@@ -68,7 +68,7 @@ class UndoRun(Executor[UndoResult]):
     def _has_to_wait(self, result: RowResult, pool: WorkerPool[RowResult]) -> bool:
         """Waits, in a resource with references to itself, for the records before, which may refer to it."""
         resource = result.row.resource
-        if result.links or resource not in self._writer.types[resource].referred:
+        if result.links or resource not in self._step.types[resource].referred:
             return False
         pool.wait_until(lambda: not self._in_flight)
         if not self._again:
@@ -88,7 +88,7 @@ class UndoRun(Executor[UndoResult]):
                 self._done(result, inverse)
 
     def _decided(self, result: RowResult, item: UndoItem, record: TargetRecord | None) -> InverseRow:
-        resource_type, removes = self._writer.types[item.row.resource], self._writer.forms.removes
+        resource_type, removes = self._step.types[item.row.resource], self._writer.forms.removes
         removable = [name for name in resource_type.posted if removes(item.row.resource, name)]
         inverse = inverse_row(item, record, resource_type, only_links=result.links, removable=removable)
         result.row, result.stays = inverse, inverse.stays
@@ -99,7 +99,7 @@ class UndoRun(Executor[UndoResult]):
         self.result.list_row(inverse)
 
     def _read(self, item: UndoItem) -> TargetRecord | None:
-        resource_type = self._writer.types[item.row.resource]
+        resource_type = self._step.types[item.row.resource]
         number = item.target_id
         record = None if number is None else self._writer.records.current(item.row.resource, number)
         if record is None:
@@ -134,8 +134,7 @@ class UndoRun(Executor[UndoResult]):
     def _request(self, method: str, path: str, entries: Sequence[int], body: Mapping[str, Any] | None = None) -> None:
         """Send a request; a record that a DELETE does not find is gone: its first try had its effect, or somebody deleted it (I8)."""
         try:
-            with self._journal.sending(*entries) as leave:
-                self._client.write(method, path, body, on_leave=leave)
+            self._step.send(method, path, body, *entries)
         except RefusedError as refusal:
             if method != "DELETE" or not is_record_not_found(refusal):
                 raise

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError
 from pipelines.migration.model.comparable import STEP
-from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import CONFLICTS, FACTS, HTML, ISSUES, PEOPLE, ROWS, WORKBOOK, Plan
+from pipelines.migration.model.plan import CONFLICTS, FACTS, HTML, ISSUES, PEOPLE, ROWS, WORKBOOK
 from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.step import Step
 from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.residue import record_json
 from pipelines.records.tables.registry import raw_table
@@ -60,22 +60,22 @@ def check_free(folder: Path) -> None:
 
 def write_evidence(
     folder: Path,
-    plan: Plan,
+    step: Step,
     verification: MigrationVerification,
-    journal: Journal,
     *,
     target: Path,
     source: bytes | None,
     at: datetime,
 ) -> None:
     """Make the whole bag, or nothing. `target`: the raw table of its publications. `source`: the manifest of the source's snapshot."""
+    plan = step.plan
     with _unfinished_bag(folder) as bag:
         data = bag / "data"
         for name in (*PLAN_FILES, verification.table, verification.name):
             if plan.path(name).exists():
                 shutil.copyfile(plan.path(name), data / name)
         with (data / JOURNAL).open("wb") as file:
-            file.writelines(msgspec.json.encode(entry) + b"\n" for entry in journal.of_plan(plan.name))
+            file.writelines(msgspec.json.encode(entry) + b"\n" for entry in step.journal.of_plan(plan.name))
         _write_unsigned(target, data / TARGET)
         if source is not None:
             (data / SOURCE).write_bytes(source)

@@ -21,7 +21,6 @@ from pipelines.migration.model.target_comparison import TargetComparison
 from pipelines.migration.verify.discrepancies import Discrepancies
 from pipelines.migration.verify.records import check_records
 from pipelines.migration.verify.verdict import STEP, FileFindings, MigrationVerification
-from pipelines.service.client import LibraryClient
 from pipelines.store.durable import replacing, storage_errors
 from pipelines.version import VERSION
 
@@ -33,7 +32,6 @@ def verify(
     comparison: TargetComparison,
     *,
     at: datetime,
-    client: LibraryClient,
     check_contents: Callable[[DuckDBPyConnection, Discrepancies], int] | None = None,
 ) -> MigrationVerification:
     """Compare a plan with the target as it is now, and store the result beside the plan.
@@ -75,7 +73,7 @@ def verify(
         quarantined=facts.count(Action.QUARANTINED) + facts.unfit,
         skipped=facts.count(Action.SKIPPED),
         target_records=comparison.now[PUBLICATIONS].side.records,
-        requests=client.requests,
+        requests=comparison.step.client.requests,
         table=table.name,
         findings=result.findings,
         lacking=lacking,

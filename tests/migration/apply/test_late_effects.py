@@ -214,10 +214,10 @@ def test_a_late_creation_of_another_plan_is_seen_by_the_next_one(pair: LibraryPa
     first, second = pair.plan(snapshot), pair.plan(snapshot)
     row = next(first.rows())
     late(pair, "/publications$", "reset", times=1)
-    with pair.migration() as migration, migration.at_target(first) as (journal, client):
-        number = journal.intend(first.name, row.resource, row.source_id, WriteKind.CREATE)
+    with pair.migration() as migration, migration.at_target(first) as step:
+        number = step.intend(row, WriteKind.CREATE)
         with pytest.raises(Exception, match="may have had its effect"):
-            client.write("POST", row.resource, row.payload, on_leave=lambda: journal.sent(number))
+            step.send("POST", row.resource, row.payload, number)
     with pytest.raises(StopError, match="seems to be there now"):
         pair.apply(second)
     assert len(pair.publications()) == 1

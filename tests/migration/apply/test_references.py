@@ -15,9 +15,10 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedReference, PlanRow, Referred
+from pipelines.migration.model.step import Step
 from pipelines.service.client import LibraryClient
 from pipelines.state.local import LocalState
-from tests.migration.sample_plans import TYPES, row
+from tests.migration.sample_plans import TYPES, plan_of, row
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
 
@@ -51,8 +52,9 @@ def journal(tmp_path: Path, clock: ManualClock) -> Iterator[Journal]:
 
 
 @pytest.fixture
-def references(journal: Journal, target: Target) -> References:
-    return References("plan", journal, TYPES, target.client)
+def references(journal: Journal, target: Target, tmp_path: Path) -> References:
+    plan = plan_of(tmp_path / "plan")
+    return References(Step(plan, journal, target.client, TYPES, read_listing=pytest.fail, open_blob=pytest.fail))
 
 
 def book(fields: dict[str, Any], **values: Any) -> PlanRow:

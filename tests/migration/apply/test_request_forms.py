@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,17 +14,29 @@ from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.field_mapping import FieldMapping
 from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.model.step import Step
+from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
 from pipelines.state.local import LocalState
 from tests.migration.plan.test_mapping import file_of, learner_of, text_of
-from tests.migration.sample_plans import TYPES, row
+from tests.migration.sample_plans import TYPES, plan_of, row
+
+Forms = Callable[..., RequestForms]
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with closing(Journal(LocalState(tmp_path / "state.db"), "https://a", "https://b", SystemClock())) as opened:
-        yield opened
+def forms(tmp_path: Path, client_for: Callable[..., LibraryClient]) -> Iterator[Forms]:
+    """Returns the forms of a target that describes itself so; the second argument is how its records are moved."""
+    with closing(Journal(LocalState(tmp_path / "state.db"), "https://a", "https://b", SystemClock())) as journal:
+
+        def of(described: Description, types: dict[str, ResourceType], record: Any = None) -> RequestForms:
+            plan = plan_of(tmp_path / f"plan-{len([*tmp_path.iterdir()])}", description=described)
+            step = Step(plan, journal, client_for("https://b"), types, pytest.fail, pytest.fail)
+            return RequestForms(step, lambda _resource, _number: record)
+
+        yield of
 
 
 @pytest.mark.parametrize(
@@ -37,20 +50,19 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     ],
 )
 def test_a_member_is_removed_where_the_description_leaves_no_doubt_of_its_address(
-    journal: Journal, operation: str, entry: list[str], *, is_taken: bool
+    forms: Forms, operation: str, entry: list[str], *, is_taken: bool
 ) -> None:
     """The number of an entry is no number of a publication."""
     field = FieldMapping(leads_to="publications", many=True, post="publications publication_id")
     types = {"collections": msgspec.structs.replace(TYPES["collections"], fields={"publication_ids": field})}
     lists = {"/collections/{}/publications": entry}
     described = Description(address="", learned_at="", operations={operation: []}, lists=lists)
-    form = RequestForms("new", {}, described, types, journal, lambda _resource, _number: None)
-    assert form.removes("collections", "publication_ids") is is_taken
+    assert forms(described, types).removes("collections", "publication_ids") is is_taken
 
 
 @pytest.mark.parametrize("described", [(), ("type", "attributes"), ("type", "id", "attributes")])
 def test_a_change_in_json_api_names_the_type_and_the_id_of_the_record(
-    tmp_path: Path, journal: Journal, described: tuple[str, ...]
+    tmp_path: Path, forms: Forms, described: tuple[str, ...]
 ) -> None:
     """By the form of the records, as far as a description takes them; the mapping file has it in a line, which is followed."""
     fields = {name: FieldSchema() for name in described}
@@ -63,7 +75,7 @@ def test_a_change_in_json_api_names_the_type_and_the_id_of_the_record(
     assert assumed in text
     for line, kind in ((assumed, "to-dos"), (assumed.replace("to-dos", "tasks"), "tasks")):
         followed = file_of(text.replace(assumed, line)).follow(learner.type)
-        forms = RequestForms("new", {}, description, {"tasks": followed}, journal, lambda _resource, _number: record)
-        request = forms.change(row(1, Action.PATCH, resource="tasks"), 7, {"attributes/title": "B"})
+        of_target = forms(description, {"tasks": followed}, record)
+        request = of_target.change(row(1, Action.PATCH, resource="tasks"), 7, {"attributes/title": "B"})
         named = {name: value for name, value in {"type": kind, "id": "7"}.items() if name in names}
         assert request.body == {"data": {**named, "attributes": {"title": "B"}}}

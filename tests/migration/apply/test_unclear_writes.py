@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from pipelines.migration.apply.references import References
 from pipelines.migration.apply.unclear_writes import UnclearWrites
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
@@ -16,6 +17,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_unsettled
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.migration.model.step import Step
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.records.forms import form_of
 from pipelines.records.matching import comparable
@@ -67,7 +69,8 @@ def settle(
                 return nullcontext(cast(RecordListing, Listed(whole)))
 
             client, plan = client_for(serve(script).url, clock=clock), plan_of(tmp_path / "plan", rows)
-            UnclearWrites(plan, journal, client, TYPES, lambda *_: set(), listing, {}).settle(resource)
+            step = Step(plan, journal, client, TYPES, listing, open_blob=pytest.fail)
+            UnclearWrites(step, References(step), {}).settle(resource)
             return [*journal.of_plan("plan")]
 
         yield run

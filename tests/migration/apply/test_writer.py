@@ -13,23 +13,20 @@ from typing import Any
 import pytest
 
 from pipelines.migration.apply.attachments import UPLOADS
-from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.apply.row_result import TRIES
 from pipelines.migration.apply.run import ApplyResult, ApplyRun
-from pipelines.migration.apply.target_records import TargetRecords
-from pipelines.migration.apply.unclear_writes import UnclearWrites
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile, PlanRow
+from pipelines.migration.model.step import Step
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.forms import form_of
 from pipelines.records.matching import comparable
 from pipelines.records.tables.publication_fields import REFERENCES, WRITTEN
 from pipelines.service.client import LibraryClient
-from pipelines.service.files.upload import Uploads
 from pipelines.state.store import State
 from tests.migration.apply.small_library import SmallLibrary, refusal
 from tests.migration.sample_plans import TYPES, plan_of, row
@@ -57,29 +54,16 @@ class Home:
         counts = {"publications": dict(Counter(str(one.action) for one in rows))}
         folder = self.folder / f"{plan}-{len(list(self.folder.glob(f'{plan}-*')))}" / plan
         written = plan_of(folder, rows, counts=counts)
-        records = TargetRecords(self.client, lambda resource: pytest.fail(f"{resource} is listed"))
-        with closing(records), closing(Uploads(self.client)) as uploads:
-            forms = RequestForms("new", {}, None, TYPES, self.journal, records.current)
-            writer = Writer(
-                plan,
-                self.journal,
-                self.client,
-                uploads,
-                TYPES,
-                open_blob=lambda sha256: BytesIO(CONTENTS[sha256]),
-                forms=forms,
-                records=records,
-            )
-            unclear = UnclearWrites(
-                written,
-                self.journal,
-                self.client,
-                TYPES,
-                lambda *_: set(),
-                lambda resource: pytest.fail(f"{resource} is listed"),
-                writer.settles,
-            )
-            run = ApplyRun(written, self.journal, self.client, writer, unclear)
+        step = Step(
+            written,
+            self.journal,
+            self.client,
+            TYPES,
+            lambda resource: pytest.fail(f"{resource} is listed"),
+            open_blob=lambda sha256: BytesIO(CONTENTS[sha256]),
+        )
+        with closing(Writer(step)) as writer:
+            run = ApplyRun(writer)
             run.workers = 1  # rows in their order
             run.settle()
             return run.run()

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from pipelines.errors import SafetyLimitError, TemporaryError
-from pipelines.migration.apply.run import LIMITS
-from pipelines.migration.limits import Limits
+from pipelines.migration.limits import LIMITS, Limits
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.undo.result import UndoResult
 from pipelines.store.snapshots.snapshots import Snapshot

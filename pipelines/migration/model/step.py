@@ -1,0 +1,54 @@
+"""A step of a migration at work: one plan between its two libraries, and what every part of an apply, a verification or an undo needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from pipelines.backup.read import Progress
+from pipelines.migration.limits import LIMITS, Limits
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind
+from pipelines.migration.model.plan import Plan, PlanRow
+from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.model.target_reading import RecordListing
+from pipelines.service.client import LibraryClient
+from pipelines.settings.write_requests import RequestSettings
+
+ReadListing = Callable[[str], AbstractContextManager[RecordListing]]
+"""Lists a resource of the target now, proved complete, for the length of the block."""
+
+OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
+"""Opens a stored content by its SHA-256."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of one plan: the journal of its writes, and its target."""
+
+    plan: Plan
+    journal: Journal
+    client: LibraryClient
+    types: Mapping[str, ResourceType]
+    """Resource → how its records are moved."""
+    read_listing: ReadListing
+    open_blob: OpenBlob
+    requests: Mapping[str, RequestSettings] = field(default_factory=dict)
+    """Resource → the form of its writes, as the operator says."""
+    limits: Limits = LIMITS
+    on_progress: Callable[[Progress], None] = lambda _: None
+
+    def intend(self, row: PlanRow, kind: WriteKind, part: str = "", **values: Any) -> int:
+        """Enter into the journal that a write of a row is about to be sent; returns the number of its entry."""
+        return self.journal.intend(self.plan.name, row.resource, row.source_id, kind, part, **values)
+
+    def entries(self, row: PlanRow) -> dict[tuple[str, str], JournalEntry]:
+        """(kind, part) → this plan's write of the record of a row."""
+        return self.journal.writes(self.plan.name, row.resource, row.source_id)
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None, *numbers: int) -> Any:
+        """Send the request of these entries of the journal; returns the response."""
+        with self.journal.sending(*numbers) as leave:
+            return self.client.write(method, path, body, on_leave=leave)
