@@ -50,7 +50,7 @@ APPROVAL_LENGTH = 8
 _IDS = ("source_id", "target_id")
 _JSON_COLUMNS = frozenset(column.name for column in PLAN.columns if column.json)
 
-FORMAT = 6
+FORMAT = 7
 """The format of plan.json. Only a later version can read a later format."""
 
 
@@ -216,6 +216,10 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     """What the snapshot says was not read of the source, such as `/collections/:id/publications`."""
     mails: int = 0
     """Persons to whom the service may write, because an account is made for them (service.md#users)."""
+    merges_proposed: int = 0
+    """Rows for which a merge is proposed in conflicts.tsv."""
+    first_day_dates: int = 0
+    """Records with a date that is sent as the first day of its year or month."""
     notes: list[str] = []
     twins: list[Twin] = []
     """What the target has twice because an earlier apply sent it again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -25,6 +25,7 @@ from pipelines.migration.model.plan import (
     ROWS,
     TARGET,
     End,
+    FileCounts,
     Plan,
     PlanFacts,
     Twin,
@@ -34,12 +35,10 @@ from pipelines.migration.model.plan_folders import all_plans, plan_name, plans_f
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import (
-    AUTHORITIES,
     PUBLICATIONS,
     RESOURCE_TYPES,
     USERS,
     ResourceType,
-    may_appear,
     referenced_resources,
 )
 from pipelines.migration.model.target_reading import RecordListing, file_table, snapshot_listing
@@ -49,7 +48,7 @@ from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_types import TypeLearner, additional_names
 from pipelines.migration.plan.mapping import MappingFile
 from pipelines.migration.plan.resources import plan_all
-from pipelines.migration.plan.rows import Totals, requests_to_read
+from pipelines.migration.plan.rows import requests_to_read
 from pipelines.migration.plan.scope import plan_notes, unproved_notes
 from pipelines.migration.plan.twins import find_twins
 from pipelines.migration.session import MigrationSession
@@ -65,7 +64,6 @@ from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
 from pipelines.store.durable import sha256_of
-from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import open_in_duckdb, table_writer
 from pipelines.store.record_url import shown_record_url
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -229,9 +227,21 @@ class PlanBuilder:
             overwrite=request.overwrite,
             key=session.data.keys.to_write(),
         )
+        facts = plan_facts(request, session.settings, inputs)
         with table_writer(folder / ROWS, PLAN) as writer:
-            totals = plan_all(writer, inputs)
-        facts = plan_facts(request, session.settings, inputs, totals=totals, key=inputs.key)
+            plan_all(writer, inputs, facts)
+        if facts.requests:
+            facts.requests += requests_to_read(facts, tenant.nested)
+        facts.left_out = {
+            name: read.records
+            for name, read in manifest.resources.items()
+            if read.records and name not in facts.resources and not parent_of(name)
+        }
+        facts.rows_sha256 = sha256_of(folder / ROWS)
+        if USERS in facts.resources:
+            facts.people_sha256 = sha256_of(folder / PEOPLE)
+            facts.people_key = inputs.key.fingerprint if inputs.key is not None else ""
+        facts.notes = plan_notes(request.source, facts, inputs.key)
         for end, listing in zip((facts.source, facts.target), inputs.listed[PUBLICATIONS], strict=True):
             library = session.settings.tenants.get(end.tenant)
             if library and library.record_url:
@@ -252,7 +262,7 @@ class PlanBuilder:
             ]
         facts.types = self._types
         facts.notes += unproved_notes(
-            {name: learned for name, learned in self._types.items() if name in totals}, request.target
+            {name: learned for name, learned in self._types.items() if name in facts.resources}, request.target
         )
         facts.twins = self._twins(inputs)
         facts.notes += [str(twin) for twin in facts.twins]
@@ -275,27 +285,10 @@ class PlanBuilder:
         return [*find_twins(inputs.journal, sides, known_before)]
 
 
-def plan_facts(
-    request: PlanRequest,
-    settings: Settings,
-    inputs: PlanInputs,
-    *,
-    totals: Mapping[str, Totals],
-    key: PersonalKey | None,
-) -> PlanFacts:
-    """All of plan.json but its seal. `totals`: by resource; `key`: of personal data."""
+def plan_facts(request: PlanRequest, settings: Settings, inputs: PlanInputs) -> PlanFacts:
+    """The facts of a plan before its rows are made, which are counted in them."""
     tenant, manifest, now = settings.tenant(request.target), request.source.manifest, request.now
     _library, per_minute = settings.budget_of(request.target)
-    writes = sum(total.requests for total in totals.values())
-    reads = sum(
-        requests_to_read(total.target) for name, total in totals.items() if total.requests or name == PUBLICATIONS
-    )
-    parents = (totals.get(name.partition("/")[0]) for name in tenant.nested)
-    reads += sum(total.target for total in parents if total and total.requests)  # one of each record, or more
-    counts = {name: dict(total.actions) for name, total in totals.items()}
-    work, files = sum((total.work for total in totals.values()), Counter[str]()), totals[PUBLICATIONS].files
-    if may_appear(counts):
-        reads += requests_to_read(totals[AUTHORITIES].target)
     return PlanFacts(
         plan=inputs.folder.name,
         tool=f"bookferry {VERSION}",
@@ -305,44 +298,29 @@ def plan_facts(
             base_url=manifest.base_url,
             api=manifest.api,
             snapshot=manifest.snapshot,
-            records={name: total.source + total.unfit for name, total in totals.items()},
+            records={},
         ),
         target=End(
             tenant=request.target,
             base_url=tenant.base_url,
             api=tenant.api,
             snapshot=f"{now:%Y%m%dT%H%M%SZ}",
-            records={name: total.target for name, total in totals.items()},
+            records={},
         ),
         same_library=inputs.same_library,
         overwrite=inputs.overwrite,
         first_days=request.first_days,
         sends_invalid=request.sends_invalid,
-        resources=[*totals],
-        counts=counts,
-        matched_by=dict(sum((total.matched_by for total in totals.values()), Counter[str]())),
-        files=files,
-        requests=writes + reads if writes else 0,
+        resources=[],
+        counts={},
+        matched_by=Counter(),
+        files=FileCounts(),
+        requests=0,
         requests_per_minute=per_minute,
-        work={
-            **{name: work[name] for name in ("create", "patch", "links", "merge")},
-            **({"actions": work["actions"]} if work["actions"] else {}),
-            "files": files.upload - files.covers,
-            "covers": files.covers,
-        },
-        unfit=sum(total.unfit for total in totals.values()),
-        left_out={
-            name: counts.records
-            for name, counts in manifest.resources.items()
-            if counts.records and name not in totals and not parent_of(name)
-        },
+        work=Counter(dict.fromkeys(("create", "patch", "links", "merge", "files", "covers"), 0)),
         not_read=manifest.not_read,
-        mails=sum(total.mails for total in totals.values()),
-        notes=plan_notes(request.source, totals, key),
         decisions=len(inputs.decisions),
-        rows_sha256=sha256_of(inputs.folder / ROWS),
-        people_sha256=sha256_of(inputs.folder / PEOPLE) if USERS in totals else "",
-        people_key=key.fingerprint if key is not None and USERS in totals else "",
+        rows_sha256="",
     )
 
 

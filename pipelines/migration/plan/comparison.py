@@ -23,7 +23,7 @@ from pipelines.migration.model.comparison_database import comparison_database, c
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WrittenFile
 from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, Stage
-from pipelines.migration.model.target_reading import RecordListing, TargetNow
+from pipelines.migration.model.target_reading import RecordListing, TargetNow, numbered
 from pipelines.migration.plan.mapped_references import FindTarget, MappedForm, mapped
 from pipelines.records.batches import batch_of_rows
 from pipelines.records.values import RecordId, id_order, ids_of, record_id
@@ -144,8 +144,8 @@ def write_side(
     keyed_by: ResourceType | None = None,
     find_target: FindTarget | None = None,
     merged: Merged | None = None,
-) -> tuple[int, int]:
-    """Write the records of one side in comparable form. Returns how many there are, and how many have no id.
+) -> None:
+    """Write the records of one side that have an id, in comparable form.
 
     `keyed_by`: the same type as far as its references are known. `find_target`: of the source, whose keys have references as those of the
     target. `merged`: of the target, records that the plan merges into others. Only one batch of records is in memory (I11).
@@ -154,13 +154,10 @@ def write_side(
     of_person = side.key.digest if resource_type.personal and side.key is not None else None
     keyed_by = keyed_by or resource_type
     lead = find_target if not keyed_by.key_fields.isdisjoint(keyed_by.references) else None
-    total = unfit = 0
     with table_writer(side.path(RECORDS), RECORDS) as table, table_writer(side.path(KEYS), KEYS) as key_table:
         for step in in_steps(records):
             rows, keys = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
-            for record in step:
-                if (number := record_id(record.get("id"))) is None:
-                    continue
+            for number, record in numbered(step):
                 form = resource_type.form(record)
                 values = resource_type.redirected(form.values, merged or {})
                 content = resource_type.content(resource_type.compared(values))
@@ -175,8 +172,6 @@ def write_side(
                 ]
             table.write(batch_of_rows(RECORDS, rows))
             key_table.write(batch_of_rows(KEYS, keys))
-            total, unfit = total + len(rows), unfit + len(step) - len(rows)
-    return total, unfit
 
 
 def read_now(side: Side, listing: RecordListing, resource_type: ResourceType, merged: Merged) -> TargetNow:

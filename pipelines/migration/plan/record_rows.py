@@ -17,23 +17,20 @@ from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.file_comparison import described_files, files_of
 from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow, Referred
 from pipelines.migration.model.reasons import LOCATION_MISSING, NOTHING_TO_SEND, TWINS
-from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, without_signed_addresses
+from pipelines.migration.model.resource_types import ResourceType, without_signed_addresses
 from pipelines.migration.plan.comparison import Match
 from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict, WrittenField, merge_field
 from pipelines.migration.plan.files import planned_files
 from pipelines.migration.plan.merges import (
     MERGE_INTO_ANOTHER,
     MERGE_UNCLEAR,
-    SEVERAL,
     decided_merge,
     is_into_another,
     merge_row,
 )
-from pipelines.migration.plan.rows import Totals
 from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.records.files import attached_files
 from pipelines.records.forms import PublicationForm, add_unsent_files, precision_of
-from pipelines.records.left_out import LeftOut
 from pipelines.records.values import RecordId
 
 Verdicts = Mapping[str, FieldVerdict]
@@ -130,24 +127,17 @@ def _verdicts(
 
 @dataclass
 class RowMaker:
-    """Makes the rows of one resource, and adds them up."""
+    """Makes the rows of one resource."""
 
     resource_type: ResourceType
     ids: TargetIds
-    totals: Totals
     overwrite: bool
 
     def __post_init__(self) -> None:
         self.fields = compared_fields(self.resource_type, self.ids)
 
     def row(self, match: Match) -> PlanRow:
-        """The row of a record, counted."""
-        row = self._merge_or_row(match)
-        self.totals.add(row)
-        return row
-
-    def _merge_or_row(self, match: Match) -> PlanRow:
-        """Records of which an earlier row disposes are not merged again."""
+        """The row of a record. Records of which an earlier row disposes are not merged again."""
         merge, name = decided_merge(match), self.resource_type.resource
         if is_into_another(match):
             match = match._replace(reason=MERGE_INTO_ANOTHER)
@@ -161,7 +151,7 @@ class RowMaker:
         return merge_row(self.resource_type, match, merge, {field: digest(outcome.source.get(field)) for field in same})
 
     def _row(self, match: Match) -> PlanRow:
-        resource, totals = self.resource_type, self.totals
+        resource = self.resource_type
         outcome = outcome_of(resource, match, self.fields, overwrite=self.overwrite)
         action, reason = outcome.action, outcome.reason
         sent = self._sent(match, outcome)
@@ -187,8 +177,6 @@ class RowMaker:
         matched_by = match.matched_by
         if matched_by is None and match.decision in (Decision.CREATE, Decision.SKIP):
             matched_by = "decision"
-        totals.proposed += reason == TWINS or (reason == SEVERAL and resource.resource in MERGEABLE)
-        totals.first_days += LeftOut.FIRST_DAY in match.source.why.values()
         return PlanRow(
             resource=resource.resource,
             source_id=match.source_id,
@@ -214,7 +202,6 @@ class RowMaker:
         """The records that are added to a list below the record, once that is there."""
         resource = self.resource_type.fields[name].leads_to
         later = reference or PlannedReference([Referred(resource, number, number) for number in ids], ids)
-        self.totals.requests += max(0, len(later.records) - 1)
         return replace(later, later=True)
 
     def _sent(self, match: Match, outcome: Outcome) -> list[str]:

@@ -3,47 +3,47 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.comparison_database import batches_of
-from pipelines.migration.model.plan import PEOPLE, SOURCE, TARGET, stored_row
+from pipelines.migration.model.plan import PEOPLE, SOURCE, TARGET, PlanFacts, PlanRow, stored_row
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import WRITING_ORDER, ResourceType, is_written_later
 from pipelines.migration.plan.comparison import Comparison, compare, write_side
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.mapped_references import mark_waiting, with_known_references
 from pipelines.migration.plan.record_rows import RowMaker
-from pipelines.migration.plan.rows import Totals
+from pipelines.migration.plan.rows import count
 from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.store.durable import temporary_folder
 from pipelines.store.parquet import TableWriter, table_writer
 
 
-def plan_all(writer: TableWriter, inputs: PlanInputs) -> dict[str, Totals]:
-    """Append the rows of every resource, and return their totals."""
-    totals: dict[str, Totals] = {}
+def plan_all(writer: TableWriter, inputs: PlanInputs, facts: PlanFacts) -> None:
+    """Append the rows of every resource, and count them in `facts`."""
     with TargetIds(inputs.folder, same_library=inputs.same_library) as ids, ExitStack() as stack:
-        planner = _Planner(inputs, ids)
+        planner = _Planner(inputs, ids, facts)
         for resource in WRITING_ORDER:
             planner.match_ahead(resource)
             if resource in inputs.resources:
                 rows = writer
                 if inputs.types[resource].personal:
                     rows = stack.enter_context(table_writer(inputs.folder / PEOPLE, PLAN, inputs.key))
-                totals[resource] = planner.plan(rows, resource)
+                planner.plan(rows, resource)
             elif resource in inputs.listed:
                 planner.match(inputs.types[resource])
         ids.save_merges()
     shutil.rmtree(inputs.folder / "matching", ignore_errors=True)
-    return totals
 
 
 class _Planner:
-    def __init__(self, inputs: PlanInputs, ids: TargetIds) -> None:
+    def __init__(self, inputs: PlanInputs, ids: TargetIds, facts: PlanFacts) -> None:
         self._inputs = inputs
         self._ids = ids
+        self._facts = facts
 
     def match_ahead(self, resource: str) -> None:
         """Match the records that this resource may refer to before they are created: those of its own, and of resources that come later."""
@@ -59,41 +59,53 @@ class _Planner:
     def match(self, resource_type: ResourceType) -> None:
         """Only match the records, because others refer to them; none is written here."""
         resource, merged = resource_type.resource, {**self._ids.merged}
-        with self._compared(resource_type) as (comparison, totals):
-            maker = RowMaker(resource_type, self._ids, totals, self._inputs.overwrite)
+        with self._compared(resource_type) as comparison:
+            maker = RowMaker(resource_type, self._ids, self._inputs.overwrite)
             for batch in batches_of(PLAN, map(stored_row, map(maker.row, comparison.matches()))):
                 self._ids.note(batch, to_be_created=resource in self._inputs.resources)
         self._ids.merged = merged
         self._ids.mark_matched(resource)
 
-    def plan(self, writer: TableWriter, resource: str) -> Totals:
+    def plan(self, writer: TableWriter, resource: str) -> None:
         """Append a row for each record of the source."""
         resource_type = self._inputs.types[resource]
-        with self._compared(resource_type) as (comparison, totals):
+        with self._compared(resource_type) as comparison:
+            self._count_records(resource_type)
             if resource in resource_type.referred:
                 self._ids.keep_order(number for (number,) in self._side(SOURCE, resource_type).rows("id"))
-            maker = RowMaker(resource_type, self._ids, totals, self._inputs.overwrite)
-            in_order = (
-                match._replace(source=mark_waiting(resource, match.source_id, match.source, self._ids.precedes))
-                for match in comparison.matches()
-            )
             is_referred_to = self._is_referred_to(resource)
-            for batch in batches_of(PLAN, map(stored_row, map(maker.row, in_order))):
+            for batch in batches_of(PLAN, map(stored_row, self._rows(resource_type, comparison))):
                 writer.write(batch)
                 if is_referred_to:
                     self._ids.note(batch)
         self._ids.mark_matched(resource)
-        return totals
+
+    def _rows(self, resource_type: ResourceType, comparison: Comparison) -> Iterator[PlanRow]:
+        resource, maker = resource_type.resource, RowMaker(resource_type, self._ids, self._inputs.overwrite)
+        for match in comparison.matches():
+            waiting = mark_waiting(resource, match.source_id, match.source, self._ids.precedes)
+            row = maker.row(match._replace(source=waiting))
+            count(self._facts, row, resource_type)
+            yield row
+
+    def _count_records(self, resource_type: ResourceType) -> None:
+        facts, resource = self._facts, resource_type.resource
+        records = self._inputs.listed[resource][0].rows
+        facts.resources.append(resource)
+        facts.counts[resource] = Counter()
+        facts.source.records[resource] = records
+        facts.target.records[resource] = self._side(TARGET, resource_type).records
+        facts.unfit += records - self._side(SOURCE, resource_type).records
 
     def _is_referred_to(self, resource: str) -> bool:
         return any(resource in resource_type.referred for resource_type in self._inputs.types.values())
 
     @contextmanager
-    def _compared(self, resource_type: ResourceType) -> Iterator[tuple[Comparison, Totals]]:
-        """Both sides of a resource, matched, and the number of records."""
+    def _compared(self, resource_type: ResourceType) -> Iterator[Comparison]:
+        """Both sides of a resource, matched."""
         inputs = self._inputs
         source, target = self._side(SOURCE, resource_type), self._side(TARGET, resource_type)
-        totals = self._sides(resource_type, source, target)
+        self._write_sides(resource_type, source, target)
         with (
             temporary_folder(inputs.folder / "comparison") as folder,
             compare(
@@ -108,18 +120,15 @@ class _Planner:
                 files=inputs.files if resource_type.has_files else None,
             ) as comparison,
         ):
-            yield comparison, totals
+            yield comparison
 
-    def _sides(self, resource_type: ResourceType, source: Side, target: Side) -> Totals:
+    def _write_sides(self, resource_type: ResourceType, source: Side, target: Side) -> None:
         """Write both sides. They are written again where a resource is matched again: its keys may depend on what was matched since."""
         resource = resource_type.resource
         ids, (in_source, in_target) = self._ids, self._inputs.listed[resource]
         whole, merged = self._inputs.types[resource], ids.merged_before(resource)
-        records, unfit = write_side(
-            source, in_source.records(), whole, keyed_by=resource_type, find_target=ids.target_of
-        )
-        of_target = write_side(target, in_target.records(), whole.of_target, keyed_by=resource_type, merged=merged)
-        return Totals(records, of_target[0], unfit)
+        write_side(source, in_source.records(), whole, keyed_by=resource_type, find_target=ids.target_of)
+        write_side(target, in_target.records(), whole.of_target, keyed_by=resource_type, merged=merged)
 
     def _side(self, name: str, resource_type: ResourceType) -> Side:
         """The side of a resource that is only matched is not kept."""

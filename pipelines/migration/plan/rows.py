@@ -3,56 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import FileCounts, PlanRow
-from pipelines.migration.model.resource_types import USERS
+from pipelines.migration.model.plan import PlanFacts, PlanRow
+from pipelines.migration.model.reasons import TWINS
+from pipelines.migration.model.resource_types import (
+    AUTHORITIES,
+    MERGEABLE,
+    PUBLICATIONS,
+    USERS,
+    ResourceType,
+    may_appear,
+)
+from pipelines.migration.plan.merges import SEVERAL
 from pipelines.records.files import COVER
+from pipelines.records.left_out import LeftOut
 from pipelines.service_limits import PER_PAGE
 
 
-@dataclass
-class Totals:
-    """What the rows of one resource add up to."""
-
-    source: int
-    """Records of the source; `target` likewise."""
-    target: int
-    unfit: int
-    """Records of the source without an id."""
-    actions: Counter[str] = field(default_factory=Counter)
-    matched_by: Counter[str] = field(default_factory=Counter)
-    files: FileCounts = field(default_factory=FileCounts)
-    first_days: int = 0
-    """Records with a date that is sent as the first day of its year or month."""
-    requests: int = 0
-    work: Counter[str] = field(default_factory=Counter)
-    """As in `PlanFacts.work`, without files and covers."""
-    proposed: int = 0
-    """Rows for which a merge is proposed in conflicts.tsv."""
-    mails: int = 0
-    """Persons for whom an account is created (service.md#users)."""
-
-    def add(self, row: PlanRow) -> None:
-        """Count a row."""
-        self.actions[row.action] += 1
-        if row.matched_by is not None:
-            self.matched_by[row.matched_by] += 1
-        self.requests += requests_of(row)
-        if row.action == Action.MERGE:
-            self.work["merge"] += len(row.candidates)
-        elif row.writes:
-            self.work[row.action] += 1
-        self.work["links"] += row.is_linked
-        self.work["actions"] += len(row.after)
-        self.mails += row.action == Action.CREATE and row.resource == USERS
-        for file in row.files:
-            self.files.count(file)
+def count(facts: PlanFacts, row: PlanRow, resource_type: ResourceType) -> None:
+    """Add a row to the facts of its plan; its requests without those that read the target again."""
+    facts.counts[row.resource][row.action] += 1
+    if row.matched_by is not None:
+        facts.matched_by[row.matched_by] += 1
+    if row.action == Action.MERGE:
+        facts.work["merge"] += len(row.candidates)
+    elif row.writes:
+        facts.work[row.action] += 1
+    facts.work["links"] += row.is_linked
+    if row.after:
+        facts.work["actions"] += len(row.after)
+    facts.mails += row.action == Action.CREATE and row.resource == USERS
+    facts.merges_proposed += row.reason == TWINS or (row.reason == SEVERAL and row.resource in MERGEABLE)
+    facts.first_day_dates += LeftOut.FIRST_DAY in row.why.values()
+    for file in row.files:
+        facts.files.count(file)
+    for file in row.uploads:
+        facts.work["covers" if file.kind == COVER else "files"] += 1
+    facts.requests += requests_of(row, resource_type)
 
 
-def requests_of(row: PlanRow) -> int:
+def requests_of(row: PlanRow, resource_type: ResourceType) -> int:
     """Requests to the library for one record; those to the storage do not count.
 
     The record takes one, and includes the cover of a new one. Each upload takes one for its presigned form, and any other file one more
@@ -62,9 +54,18 @@ def requests_of(row: PlanRow) -> int:
         return len(row.candidates)
     is_new = row.action == Action.CREATE
     uploads = sum(1 if is_new and file.kind == COVER else 2 for file in row.uploads)
-    return (is_new or row.writes) + uploads + row.is_linked + len(row.after)
+    added = sum(
+        max(1, len(row.references[name].records)) - 1 for name in resource_type.posted if name in row.references
+    )
+    return (is_new or row.writes) + uploads + row.is_linked + added + len(row.after)
 
 
-def requests_to_read(records: int) -> int:
-    """Requests that list a resource: one for each page, and one for an empty list."""
-    return max(1, math.ceil(records / PER_PAGE))
+def requests_to_read(facts: PlanFacts, nested: Iterable[str]) -> int:
+    """Requests of an apply that read the target again: one for each page, and one for an empty list.
+
+    `nested`: the lists that each record has at an address of its own, which take one request for each record, or more.
+    """
+    written, records = (PUBLICATIONS, *facts.written_other_resources), facts.target.records
+    again = [AUTHORITIES] if may_appear(facts.counts) else []
+    pages = sum(max(1, math.ceil(records[resource] / PER_PAGE)) for resource in (*written, *again))
+    return pages + sum(records[parent] for name in nested if (parent := name.partition("/")[0]) in written)

@@ -8,8 +8,9 @@ from pipelines.errors import ConfigurationError, StopError
 from pipelines.humanize import counted
 from pipelines.inventory import RESOURCES, nested_of
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import CONFLICTS, PEOPLE
+from pipelines.migration.model.plan import CONFLICTS, PEOPLE, PlanFacts
 from pipelines.migration.model.resource_types import (
+    LOCATIONS,
     PUBLICATIONS,
     RESOURCE_TYPES,
     USERS,
@@ -18,7 +19,6 @@ from pipelines.migration.model.resource_types import (
     chosen_resources,
     referenced_resources,
 )
-from pipelines.migration.plan.rows import Totals
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -97,10 +97,10 @@ def _referring(resource: str, chosen: Iterable[str]) -> str:
     return " and ".join(name for name in chosen if resource in referenced_resources([name]))
 
 
-def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey | None) -> list[str]:
+def plan_notes(source: Snapshot, facts: PlanFacts, key: PersonalKey | None) -> list[str]:
     """Notes for a person: a partial snapshot, personal data, and what only a person can do. `key`: of personal data."""
     notes = [] if source.manifest.complete else [f"{source.name} is partial: {' '.join(source.manifest.problems)}"]
-    if USERS in totals:
+    if USERS in facts.resources:
         how = (
             f"encrypted with the key {key.fingerprint}"
             if key
@@ -110,18 +110,17 @@ def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey 
             f"This plan holds personal data: names and addresses of users are in {PEOPLE}, {how}. Keep its folder where only authorised "
             "people see it, and remove it when it is no longer needed."
         )
-    if proposed := sum(total.proposed for total in totals.values()):
+    if proposed := facts.merges_proposed:
         notes.append(
             f"The target has {counted(proposed, 'record')} more than once, under the same name. {CONFLICTS} has a line for each: write "
             "merge there, and the next plan merges them. No undo can split merged records."
         )
-    if partial := sum(total.first_days for total in totals.values()):
+    if partial := facts.first_day_dates:
         notes.append(
             f"The date of {counted(partial, 'publication')} is only a year or a month. It is sent as its first day, such as 2021-01-01 for "
             "2021 (--first-days), unless the target has a day of that year or month already. issues.tsv has each."
         )
-    missing = totals["locations"].actions[Action.QUARANTINED] if "locations" in totals else 0
-    if missing:
+    if missing := facts.counts.get(LOCATIONS, {}).get(Action.QUARANTINED):
         notes.append(
             f"A person must create {counted(missing, 'location')} of hard copies in the target, with the same name: the service lets no "
             "program create any. issues.tsv lists them. Copies that stand there wait for the next plan."
