@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -178,29 +178,23 @@ class Journal:
             done.setdefault(as_id(source_id), set()).add((WriteKind(kind), part))
         return done
 
-    def written_files(self, resource: str) -> Iterator[tuple[str, int, str, str, str, int | None, str | None]]:
+    def written_files(self, resource: str) -> Iterator[tuple[Any, ...]]:
         """Yield the entries of the files of a resource, of all plans: record, number, kind, part, state, asset, message."""
-        return cast(
-            "Iterator[tuple[str, int, str, str, str, int | None, str | None]]",
-            self._store.stream(
-                "SELECT source_id, number, kind, part, state, asset_id, message FROM migration_writes "
-                "WHERE source = ? AND target = ? AND resource = ? AND kind IN (?, ?)",
-                (*self._pair, resource, WriteKind.ASSET, WriteKind.COVER),
-            ),
+        return self._store.stream(
+            "SELECT source_id, number, kind, part, state, asset_id, message FROM migration_writes "
+            "WHERE source = ? AND target = ? AND resource = ? AND kind IN (?, ?)",
+            (*self._pair, resource, WriteKind.ASSET, WriteKind.COVER),
         )
 
     def of_plan(self, plan: str, *states: WriteState) -> Iterator[JournalEntry]:
-        """Yield the entries of one plan in these states, or all, oldest first; a thousand are in memory."""
-        last = 0
-        states = states or (*WriteState,)
-        marks = ", ".join("?" * len(states))
-        while entries := self._entries(
-            f"source = ? AND target = ? AND plan = ? AND number > ? AND state IN ({marks})",
-            (*self._pair, plan, last, *states),
-            most=1000,
-        ):
-            yield from entries
-            last = entries[-1].number
+        """Yield the entries of one plan in these states, or all, oldest first."""
+        chosen = states or (*WriteState,)
+        marks = ", ".join("?" * len(chosen))
+        rows = self._store.stream(
+            f"SELECT {COLUMNS} FROM migration_writes WHERE source = ? AND target = ? AND plan = ? AND state IN ({marks}) ORDER BY number",  # noqa: S608
+            (*self._pair, plan, *chosen),
+        )
+        return map(_entry, rows)
 
     def target_id_of(self, resource: str, source_id: RecordId) -> RecordId | None:
         """The record of the target that the last write for this record of the source created or changed."""
@@ -280,24 +274,13 @@ class Journal:
             (*self._pair, plan),
         )
 
-    def creations(self, resource: str) -> Iterator[tuple[str, str, str]]:
-        """Yield the records that plans of this source created: record of the source, of the target, plan."""
-        return cast(
-            "Iterator[tuple[str, str, str]]",
-            self._store.stream(
-                "SELECT source_id, target_id, plan FROM migration_writes "
-                "WHERE source = ? AND target = ? AND resource = ? AND state = ? AND kind = ?",
-                (*self._pair, resource, WriteState.DONE, WriteKind.CREATE),
-            ),
-        )
-
-    def created_records(self, resource: str) -> Iterator[tuple[str | None, str, int | None]]:
+    def created_records(self, resource: str) -> Iterator[tuple[str | None, str, int | None, str]]:
         """Yield the records of the target that plans of any source created, and the assets that they attached.
 
-        Record of this source, or none of another one; record of the target; asset.
+        Record of this source, or none of another one; record of the target; asset; plan.
         """
         return self._store.stream(
-            "SELECT CASE WHEN source = ? THEN source_id END, target_id, asset_id FROM migration_writes "
+            "SELECT CASE WHEN source = ? THEN source_id END, target_id, asset_id, plan FROM migration_writes "
             "WHERE target = ? AND resource = ? AND state = ? AND kind IN (?, ?)",
             (*self._pair, resource, WriteState.DONE, WriteKind.CREATE, WriteKind.ASSET),
         )
@@ -315,8 +298,8 @@ class Journal:
         """Close the connection."""
         self._store.close()
 
-    def _entries(self, where: str, values: tuple[Any, ...], most: int = 1_000_000) -> list[JournalEntry]:
-        query = f"SELECT {COLUMNS} FROM migration_writes WHERE {where} ORDER BY number LIMIT {most}"  # noqa: S608  our own words
+    def _entries(self, where: str, values: tuple[Any, ...]) -> list[JournalEntry]:
+        query = f"SELECT {COLUMNS} FROM migration_writes WHERE {where} ORDER BY number"  # noqa: S608  our own words
         return [_entry(row) for row in self._store.read(query, values)]
 
     def _now(self) -> str:

@@ -33,8 +33,9 @@ _ENTRY = ("number", "resource", "source_id", "kind", "part", "state", "target_id
 ENTRIES = scratch_table("entries", {name: _NUMBER if name in _NUMBERS else _TEXT for name in _ENTRY})
 """The journal entries of a plan."""
 
-WRITTEN_IDS = scratch_table("written_ids", {"source_id": _TEXT, "target_id": _TEXT, "asset_id": _NUMBER})
-"""The records that any plan created in the target, and the files that it attached to them; the first column of plans of this source."""
+WRITTEN_IDS = scratch_table("written_ids", {"source_id": _TEXT, "target_id": _TEXT, "asset_id": _NUMBER, "plan": _TEXT})
+"""The records that any plan created in the target, and the files that it attached to them; the first column only
+of plans of this source."""
 
 _PLANNED = ("source_id", "target_id", "action", "title", "files")
 PLANNED = scratch_table("planned", {"place": _NUMBER, **dict.fromkeys(_PLANNED, _TEXT)})

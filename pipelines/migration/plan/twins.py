@@ -7,26 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-import pyarrow as pa
-
 from pipelines.migration.model.comparable import Side
-from pipelines.migration.model.comparison_database import comparison_database, create_table, scratch_table
+from pipelines.migration.model.comparison_database import comparison_database, create_table
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Twin
+from pipelines.migration.model.target_comparison import WRITTEN_IDS
 from pipelines.records.values import RecordId, ids_of
-
-CREATED = scratch_table("created", {"source_id": pa.string(), "target_id": pa.string(), "plan": pa.string()})
-"""The records of the target that plans created."""
 
 _TWINS = """
     SELECT n.id, c.source_id, c.target_id, c.plan
     FROM (
         SELECT content, min(target_id) AS target_id, arg_min(source_id, target_id) AS source_id, arg_min(plan, target_id) AS plan
-        FROM created JOIN records ON records.id = created.target_id
+        FROM written_ids AS w JOIN records ON records.id = w.target_id
+        WHERE w.source_id IS NOT NULL AND w.asset_id IS NULL
         GROUP BY content
     ) AS c
     JOIN records AS n USING (content)
-    ANTI JOIN created AS k ON k.target_id = n.id
+    ANTI JOIN written_ids AS k ON k.target_id = n.id
     ORDER BY n.id
 """
 
@@ -39,7 +36,7 @@ def find_twins(journal: Journal, sides: Iterable[Side], known_before: KnownBefor
     for side in sides:
         resource = side.resource
         with comparison_database(side.folder, {"records": side}) as database:
-            create_table(database, CREATED, journal.creations(resource))
+            create_table(database, WRITTEN_IDS, journal.created_records(resource))
             fetched = database.execute(_TWINS).fetchall()
         rows = [(*ids_of(ids), plan) for *ids, plan in fetched]
         known_ids = journal.known_ids(resource, [number for number, *_ in rows])
