@@ -16,7 +16,7 @@ import msgspec
 
 from pipelines.errors import StopError
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
-from pipelines.migration.model.comparable import Side, cells_of
+from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.field_mapping import FieldMapping, several
 from pipelines.migration.model.findings import Finding, NotMoved
 from pipelines.migration.model.plan_table import PLAN
@@ -378,14 +378,6 @@ class Plan:
                 for batch in row_batches(file):
                     for row in rows_among(rows_among(batch, "action", actions), "resource", resources).to_pylist():
                         yield plan_row(row)
-
-    def columns(self, resource: str, names: Sequence[str], *actions: Action) -> Iterator[tuple[Any, ...]]:
-        """Yield these columns of the rows of a resource with these actions, or of all; JSON is text, and nothing else is read."""
-        for path, key in self.tables([resource]):
-            with storage_errors(self.folder), open_table(path, key) as file:
-                for batch in row_batches(file, [*{"resource", "action", *names}]):
-                    rows = rows_among(rows_among(batch, "action", actions), "resource", [resource])
-                    yield from cells_of(rows, names)
 
     @property
     def types(self) -> dict[str, ResourceType]:

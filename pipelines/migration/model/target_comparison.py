@@ -22,7 +22,7 @@ from pipelines.migration.model.step import Step
 from pipelines.migration.model.target_reading import TargetNow
 from pipelines.records.values import RecordId, as_id, ids_of, record_id
 from pipelines.report.rendering import NOT_SHOWN
-from pipelines.store.parquet import literal
+from pipelines.store.parquet import escaped, literal, read_parquet, register_key
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -37,9 +37,13 @@ WRITTEN_IDS = scratch_table("written_ids", {"source_id": _TEXT, "target_id": _TE
 """The records that any plan created in the target, and the files that it attached to them; the first column only
 of plans of this source."""
 
-_PLANNED = ("source_id", "target_id", "action", "title", "files")
-PLANNED = scratch_table("planned", {"place": _NUMBER, **dict.fromkeys(_PLANNED, _TEXT)})
-"""The rows of a plan of records that should be in the target, in their order; without anything of persons but their ids."""
+_PLANNED = f"""
+    CREATE OR REPLACE TABLE planned AS
+    SELECT file_row_number AS place, source_id, target_id, action, {{title}} AS title, files
+    FROM {{rows}}
+    WHERE resource = '{{resource}}' AND action IN {tuple(map(str, PRESENT_ACTIONS))}
+"""  # noqa: S608  our own words
+"""The rows of a plan of records that should be in the target, and their order; of persons without a name."""
 
 _CHECKED = """
     CREATE OR REPLACE TABLE checked AS
@@ -131,10 +135,11 @@ class TargetComparison:
         sides = {"source": plan.side(SOURCE, resource), "before": plan.side(TARGET, resource), "target": now.side}
         for view in (view for name, side in sides.items() for view in side.views(name)):
             database.execute(view)
-        rows = enumerate(plan.columns(resource, _PLANNED, *PRESENT_ACTIONS))
-        shown = 3 if now.type.personal else None
-        planned = ((place, *row) if shown is None else (place, *row[:shown], NOT_SHOWN, None) for place, row in rows)
-        create_table(database, PLANNED, planned)
+        path, key = next(plan.tables([resource]))
+        register_key(database, key)
+        rows = read_parquet([escaped(path)], key.fingerprint if key else "", "file_row_number = true")
+        title = literal(NOT_SHOWN) if now.type.personal else "title"
+        database.execute(_PLANNED.format(rows=rows, resource=resource, title=title))
         create_table(database, WRITTEN_IDS, self.step.journal.created_records(resource))
         words = {"create": Action.CREATE, "done": WriteState.DONE, "undone": WriteState.UNDONE}
         database.execute(_CHECKED.format(resource=resource, kinds=_KINDS, **words))
@@ -149,14 +154,14 @@ class TargetComparison:
 
     def located(self, resource: str, condition: str = "true") -> Iterator[Located]:
         """Yield the rows of a resource, those of which `checked` fulfils a condition, in their order."""
-        rows, decode = enumerate(self.plan.rows(*PRESENT_ACTIONS, resources=[resource])), self.now[resource].side.decode
+        rows, decode = self.plan.rows(*PRESENT_ACTIONS, resources=[resource]), self.now[resource].side.decode
         query = (
             f"SELECT c.*, t.form FROM (FROM checked WHERE {condition}) AS c LEFT JOIN target AS t ON t.id = c.target_id "  # noqa: S608
             "ORDER BY c.place"
         )
         for batch in self.database.cursor().sql(query).to_arrow_reader(STEP):
             for entry in batch.to_pylist():
-                row = next(row for place, row in rows if place == entry["place"])
+                row = next(row for row in rows if str(row.source_id) == entry["source_id"])
                 form = None if entry["form"] is None else decode(entry["form"])
                 held = msgspec.json.decode(entry["held"]) if entry["held"] else {}
                 yield Located(

@@ -45,12 +45,12 @@ MOST_STORED = 100
 
 _POSITIONS = re.compile(r"\[\d+\]")
 
-_POINTER = "('/' || replace(replace({name}, '~', '~0'), '/', '~1'))"
-"""JSON pointer to a member. DuckDB would take some names for paths."""
+_POINTER = "('/' || replace(replace(field, '~', '~0'), '/', '~1'))"
+"""JSON pointer to the member of this name. DuckDB would take some names for paths."""
 
 _CHANGES = f"""(
     SELECT
-        resource, source_id, field,
+        resource, source_id, field, new, old,
         CASE
             WHEN coalesce(json_type(old), 'NULL') = 'NULL' THEN false
             WHEN json_type(new) = 'ARRAY' AND json_type(old) = 'ARRAY'
@@ -60,7 +60,7 @@ _CHANGES = f"""(
     FROM (
         SELECT
             resource, source_id, field,
-            payload -> {_POINTER.format(name="field")} AS new, before -> {_POINTER.format(name="field")} AS old
+            payload -> {_POINTER} AS new, before -> {_POINTER} AS old
         FROM (SELECT *, unnest(json_keys(payload)) AS field FROM file WHERE action = '{Action.PATCH}')
     )
 )"""  # noqa: S608  our own words
@@ -69,7 +69,10 @@ _CHANGES = f"""(
 _PATCHED = f"""
     SELECT
         resource, field, count(*) AS records, count(*) FILTER (replaces) AS replaced,
-        coalesce(min(source_id, {PATCHES}) FILTER (replaces), min(source_id, {PATCHES})) AS examples
+        coalesce(
+            arg_min([source_id, new::VARCHAR, old::VARCHAR], (length(source_id), source_id), {PATCHES}) FILTER (replaces),
+            arg_min([source_id, new::VARCHAR, old::VARCHAR], (length(source_id), source_id), {PATCHES})
+        ) AS examples
     FROM {_CHANGES}
     GROUP BY ALL
     ORDER BY replaced DESC, records DESC, resource, field
@@ -77,13 +80,6 @@ _PATCHED = f"""
 """  # noqa: S608  our own words
 
 _REPLACED = f"SELECT count(*) FROM (SELECT DISTINCT resource, source_id FROM {_CHANGES} WHERE replaces)"  # noqa: S608  our own words
-
-_EXAMPLES = f"""
-    SELECT source_id, payload -> {_POINTER.format(name="$2")}, before -> {_POINTER.format(name="$2")}
-    FROM file
-    WHERE action = '{Action.PATCH}' AND resource = $1 AND source_id IN (SELECT unnest($3))
-    ORDER BY length(source_id), source_id
-"""  # noqa: S608  our own words
 
 
 class IssueGroup(msgspec.Struct):
@@ -216,15 +212,13 @@ def record_link(facts: PlanFacts, finding: Finding) -> str:
 
 def _patched(database: duckdb.DuckDBPyConnection) -> Iterator[PatchedField]:
     """Yield the changed fields; those in which most values are replaced come first."""
-    for resource, name, records, replaced, ids in database.execute(_PATCHED).fetchall():
-        examples = [] if resource in PERSONAL else _before_and_after(database, resource, name, ids)
+    for resource, name, records, replaced, rows in database.execute(_PATCHED).fetchall():
+        texts = (
+            (number, display_both(name, value_of(new), value_of(old)))
+            for number, new, old in (rows if resource not in PERSONAL else ())
+        )
+        examples = [
+            Finding(code="", resource=resource, source_id=record_id(number), wanted=after, found=before, problem="")
+            for number, (after, before) in texts
+        ]
         yield PatchedField(resource, name, records, replaced, examples)
-
-
-def _before_and_after(database: duckdb.DuckDBPyConnection, resource: str, name: str, ids: list[str]) -> list[Finding]:
-    rows = database.execute(_EXAMPLES, [resource, name, ids]).fetchall()
-    return [
-        Finding(code="", resource=resource, source_id=record_id(number), wanted=after, found=before, problem="")
-        for number, new, old in rows
-        for after, before in [display_both(name, value_of(new), value_of(old))]
-    ]

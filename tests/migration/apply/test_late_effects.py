@@ -15,6 +15,7 @@ from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import Plan
+from pipelines.migration.model.step import Request
 from pipelines.service.client import LOST_WRITE_SHARE, READ_SECONDS, LibraryClient, Waiting
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.cli.command import PATIENCE
