@@ -103,18 +103,6 @@ Merged = Mapping[tuple[str, RecordId], RecordId]
 """Resource and id of each record of the target that the plan merges into another → that one."""
 
 
-class SidesFiles(NamedTuple):
-    """What is known of the files of a record."""
-
-    described: str | None
-    """The files of the source's record, and of the target's: column `files` of `RECORDS`."""
-    in_target: str | None
-    contents: list[dict[str, Any]]
-    """Rows of the snapshot's publication_files."""
-    written: list[WrittenFile]
-    """Entries of the journal."""
-
-
 class Match(NamedTuple):
     """A record of the source with its match in the target, if it has one, and what is known of it."""
 
@@ -133,7 +121,13 @@ class Match(NamedTuple):
     """Other records of the target with the name of the match; for resources whose records can be merged."""
     decision: Decision | None
     decided_id: RecordId | None
-    files: SidesFiles
+    described: str | None
+    """The files of the source's record, and of the target's: column `files` of `RECORDS`."""
+    in_target: str | None
+    contents: list[dict[str, Any]]
+    """Rows of the snapshot's publication_files."""
+    written: list[WrittenFile]
+    """Entries of the journal on its files."""
 
 
 def write_side(
@@ -180,53 +174,42 @@ def read_now(side: Side, listing: RecordListing, resource_type: ResourceType, me
     return TargetNow(side, resource_type.of_target, listing.path)
 
 
-class Comparison:
-    """The records of one resource, matched, in a database."""
-
-    def __init__(
-        self,
-        database: duckdb.DuckDBPyConnection,
-        resource_type: ResourceType,
-        source: Side,
-        target: Side,
-        find_target: FindTarget,
-    ) -> None:
-        self.database = database
-        self._type = resource_type
-        self._source = source
-        self._target = target
-        self._find_target = find_target
-
-    def matches(self) -> Iterator[Match]:
-        """Yield each record of the source, in its order; `SLICE` are in memory."""
-        joined = self.database.cursor().sql(_OUTCOMES).to_arrow_reader(SLICE)
-        outcomes = (
-            row
-            for batch in in_places(joined, self._source.folder)
-            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+def _matches(
+    database: duckdb.DuckDBPyConnection,
+    resource_type: ResourceType,
+    source: Side,
+    target: Side,
+    find_target: FindTarget,
+) -> Iterator[Match]:
+    """Yield each record of the source, in its order; `SLICE` are in memory."""
+    joined = database.cursor().sql(_OUTCOMES).to_arrow_reader(SLICE)
+    outcomes = (
+        row
+        for batch in in_places(joined, source.folder)
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    )
+    for (source_id, described, text), (
+        _place, target_id, matched_by, of_target, in_target, wanted, held, reason, candidates, decision, decided_id, twins, contents,
+        written,
+    ) in zip(source.rows("id", "files", "form"), outcomes, strict=True):  # fmt: skip
+        yield Match(
+            source_id=source_id,
+            source=mapped(resource_type, source.decode(text), find_target),
+            target_id=record_id(target_id),
+            matched_by=matched_by,
+            target=None if of_target is None else target.decode(of_target),
+            wanted=msgspec.json.decode(wanted) if wanted else {},
+            held=msgspec.json.decode(held) if held else {},
+            reason=reason,
+            candidates=sorted(ids_of(candidates), key=id_order),
+            twins=sorted(ids_of(twins), key=id_order)[:CANDIDATES],
+            decision=None if decision is None else Decision(decision),
+            decided_id=record_id(decided_id),
+            described=described,
+            in_target=in_target,
+            contents=contents or [],
+            written=[WrittenFile(**file) for file in written or ()],
         )
-        records = self._source.rows("id", "files", "form")
-        decode, decode_target = self._source.decode, self._target.decode
-        for (
-            _place, target_id, matched_by, target, in_target, wanted, held, reason, candidates, decision, decided_id, twins, contents,
-            written,
-        ) in outcomes:  # fmt: skip
-            source_id, described, text = next(records)
-            yield Match(
-                source_id=source_id,
-                source=mapped(self._type, decode(text), self._find_target),
-                target_id=record_id(target_id),
-                matched_by=matched_by,
-                target=None if target is None else decode_target(target),
-                wanted=msgspec.json.decode(wanted) if wanted else {},
-                held=msgspec.json.decode(held) if held else {},
-                reason=reason,
-                candidates=sorted(ids_of(candidates), key=id_order),
-                twins=sorted(ids_of(twins), key=id_order)[:CANDIDATES],
-                decision=None if decision is None else Decision(decision),
-                decided_id=record_id(decided_id),
-                files=SidesFiles(described, in_target, contents or [], [WrittenFile(**file) for file in written or ()]),
-            )
 
 
 SLICE = 20_000
@@ -268,10 +251,11 @@ def compare(
     decisions: Iterable[RecordDecision] = (),
     same_library: bool = False,
     files: str | None = None,
-) -> Iterator[Comparison]:
-    """Match the records of both sides. `folder`: for what does not fit into memory. `files`: the snapshot's table publication_files.
+) -> Iterator[Iterator[Match]]:
+    """Match the records of both sides; yields the matches.
 
-    `find_target`: knows the records of the target to which references lead.
+    `folder`: for what does not fit into memory. `files`: the snapshot's table publication_files. `find_target`: knows the
+    records of the target to which references lead.
     """
     with comparison_database(folder, {"source": source, "target": target}) as database:
         create_table(database, WRITTEN, _written_rows(journal, resource_type.resource))
@@ -295,7 +279,7 @@ def compare(
             else "SELECT NULL::VARCHAR AS publication_id, NULL AS contents WHERE false"
         )
         database.execute(f"CREATE TABLE contents AS {of_files}")
-        yield Comparison(database, resource_type, source, target, find_target)
+        yield _matches(database, resource_type, source, target, find_target)
 
 
 def match(database: duckdb.DuckDBPyConnection, stages: Iterable[Stage]) -> None:

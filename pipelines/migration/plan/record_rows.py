@@ -247,12 +247,11 @@ class RowMaker:
         return expected
 
     def _files(self, match: Match, action: Action) -> list[PlannedFile]:
-        files = match.files
-        if files.described is None or action not in PRESENT_ACTIONS:
+        if match.described is None or action not in PRESENT_ACTIONS:
             return []
-        described = files_of(files.described)
-        written = files.written if action != Action.CREATE else ()
-        return planned_files(attached_files(described), files.contents, described_files(files.in_target), written)
+        described = files_of(match.described)
+        written = match.written if action != Action.CREATE else ()
+        return planned_files(attached_files(described), match.contents, described_files(match.in_target), written)
 
     def _left_out(self, match: Match) -> tuple[dict[str, Any], dict[str, str]]:
         """What is not sent of a record and of its files: path → value, and path → code of the reason."""
@@ -260,6 +259,6 @@ class RowMaker:
         for name in match.source.after:
             if match.target is None or name in match.target.unsent:
                 del unsent[name], why[name]
-        if match.files.described is not None:
-            add_unsent_files(files_of(match.files.described), PublicationForm(unsent=unsent, why=why))
+        if match.described is not None:
+            add_unsent_files(files_of(match.described), PublicationForm(unsent=unsent, why=why))
         return without_signed_addresses(unsent), why

@@ -12,7 +12,7 @@ from pipelines.migration.model.comparison_database import batches_of
 from pipelines.migration.model.plan import PEOPLE, SOURCE, TARGET, PlanFacts, PlanRow, stored_row
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import WRITING_ORDER, ResourceType, is_written_later
-from pipelines.migration.plan.comparison import Comparison, compare, write_side
+from pipelines.migration.plan.comparison import Match, compare, write_side
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.mapped_references import mark_waiting, with_known_references
 from pipelines.migration.plan.record_rows import RowMaker
@@ -59,9 +59,9 @@ class _Planner:
     def match(self, resource_type: ResourceType) -> None:
         """Only match the records, because others refer to them; none is written here."""
         resource, merged = resource_type.resource, {**self._ids.merged}
-        with self._compared(resource_type) as comparison:
+        with self._compared(resource_type) as matches:
             maker = RowMaker(resource_type, self._ids, self._inputs.overwrite)
-            for batch in batches_of(PLAN, map(stored_row, map(maker.row, comparison.matches()))):
+            for batch in batches_of(PLAN, map(stored_row, map(maker.row, matches))):
                 self._ids.note(batch, to_be_created=resource in self._inputs.resources)
         self._ids.merged = merged
         self._ids.mark_matched(resource)
@@ -69,20 +69,20 @@ class _Planner:
     def plan(self, writer: TableWriter, resource: str) -> None:
         """Append a row for each record of the source."""
         resource_type = self._inputs.types[resource]
-        with self._compared(resource_type) as comparison:
+        with self._compared(resource_type) as matches:
             self._count_records(resource_type)
             if resource in resource_type.referred:
                 self._ids.keep_order(number for (number,) in self._side(SOURCE, resource_type).rows("id"))
             is_referred_to = self._is_referred_to(resource)
-            for batch in batches_of(PLAN, map(stored_row, self._rows(resource_type, comparison))):
+            for batch in batches_of(PLAN, map(stored_row, self._rows(resource_type, matches))):
                 writer.write(batch)
                 if is_referred_to:
                     self._ids.note(batch)
         self._ids.mark_matched(resource)
 
-    def _rows(self, resource_type: ResourceType, comparison: Comparison) -> Iterator[PlanRow]:
+    def _rows(self, resource_type: ResourceType, matches: Iterable[Match]) -> Iterator[PlanRow]:
         resource, maker = resource_type.resource, RowMaker(resource_type, self._ids, self._inputs.overwrite)
-        for match in comparison.matches():
+        for match in matches:
             waiting = mark_waiting(resource, match.source_id, match.source, self._ids.precedes)
             row = maker.row(match._replace(source=waiting))
             count(self._facts, row, resource_type)
@@ -101,7 +101,7 @@ class _Planner:
         return any(resource in resource_type.referred for resource_type in self._inputs.types.values())
 
     @contextmanager
-    def _compared(self, resource_type: ResourceType) -> Iterator[Comparison]:
+    def _compared(self, resource_type: ResourceType) -> Iterator[Iterator[Match]]:
         """Both sides of a resource, matched."""
         inputs = self._inputs
         source, target = self._side(SOURCE, resource_type), self._side(TARGET, resource_type)
@@ -118,9 +118,9 @@ class _Planner:
                 decisions=inputs.decisions,
                 same_library=inputs.same_library,
                 files=inputs.files if resource_type.has_files else None,
-            ) as comparison,
+            ) as matches,
         ):
-            yield comparison
+            yield matches
 
     def _write_sides(self, resource_type: ResourceType, source: Side, target: Side) -> None:
         """Write both sides. They are written again where a resource is matched again: its keys may depend on what was matched since."""

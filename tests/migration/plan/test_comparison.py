@@ -89,9 +89,9 @@ def compared(  # noqa: PLR0917  both sides, and what is known of them
             find_target=ids.target_of,
             decisions=decided,
             same_library=same_library,
-        ) as comparison:
+        ) as matches:
             results = {}
-            for match in comparison.matches():
+            for match in matches:
                 outcome = outcome_of(resource, match, fields, overwrite=False)
                 patched, conflicts = outcome.with_verdict(FieldVerdict.PATCH), outcome.with_verdict(*CONFLICTS)
                 known = (outcome.action, match.target_id, match.matched_by, patched, conflicts, outcome.reason)
