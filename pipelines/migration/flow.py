@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from pipelines.errors import ConfigurationError
@@ -25,6 +26,7 @@ from pipelines.migration.apply.run import (
 from pipelines.migration.apply.staleness import check_fresh, check_mapping
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import LIMITS, Limits
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparison_database import comparison_database
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, TARGET, Plan
 from pipelines.migration.model.plan_findings import add_lacking
@@ -34,7 +36,7 @@ from pipelines.migration.model.step import Step
 from pipelines.migration.model.target_comparison import TargetComparison
 from pipelines.migration.model.target_reading import reading_name
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
-from pipelines.migration.plan.comparison import Merged, read_now
+from pipelines.migration.plan.comparison import read_now
 from pipelines.migration.plan.conflicts import newest_table
 from pipelines.migration.plan.mapping import MappingFile, find_mapping, mapping_path
 from pipelines.migration.plan.mapping_proposal import propose, proposed_text
@@ -45,7 +47,7 @@ from pipelines.migration.plan.scope import (
     has_all_publications,
     movable_resources,
 )
-from pipelines.migration.plan.target_ids import TargetIds
+from pipelines.migration.plan.target_ids import Merged, merged_before
 from pipelines.migration.report.pages import write_pages
 from pipelines.migration.report.status import PlanStatus, RecordView, status_of, three_way
 from pipelines.migration.session import MigrationSession, check_same_target
@@ -193,10 +195,10 @@ class Migration(MigrationSession):
     def _check_fresh(self, step: Step) -> None:
         """Read the target again, and raise `StopError` where the plan does not fit any more."""
         run, plan = f"apply-{self.clock.now():%Y%m%dT%H%M%S}", step.plan
-        with TargetIds(plan.folder, same_library=plan.facts.same_library) as ids:
-            resources = (PUBLICATIONS, *plan.facts.written_other_resources)
-            with self._compared(step, run, resources, ids.merged_before) as comparison:
-                check_fresh(comparison, self._description_now(step))
+        merges = plan.rows(Action.MERGE) if plan.facts.count(Action.MERGE) else ()
+        merged = {(row.resource, number): row.existing_target_id for row in merges for number in row.candidates}
+        with self._compared(step, run, (PUBLICATIONS, *plan.facts.written_other_resources), merged) as comparison:
+            check_fresh(comparison, self._description_now(step))
 
     def _appeared(self, step: Step) -> set[RecordId]:
         """The authorities of the source that the plan creates and the target has by now: a service may make some of authors."""
@@ -213,11 +215,11 @@ class Migration(MigrationSession):
 
     @contextmanager
     def _compared(
-        self, step: Step, run: str, resources: Iterable[str], merged_before: Callable[[str], Merged] = lambda _: {}
+        self, step: Step, run: str, resources: Iterable[str], merged: Merged = MappingProxyType({})
     ) -> Iterator[TargetComparison]:
         """Read these resources of the target again, beside the plan, for the length of the block.
 
-        `merged_before`: records of the target that the plan merges into others before it writes a resource.
+        `merged`: records of the target that the plan merges into others.
         """
         plan, read = step.plan, self.reader.read
         with workdir(plan) as folder:
@@ -225,7 +227,7 @@ class Migration(MigrationSession):
             now = {}
             for resource, listing in listed.items():
                 side = replace(plan.side(TARGET, resource), folder=folder / "target")
-                now[resource] = read_now(side, listing, step.types[resource], merged_before(resource))
+                now[resource] = read_now(side, listing, step.types[resource], merged_before(merged, resource))
             with comparison_database(folder, {}) as database:
                 yield TargetComparison(step, now, database)
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 FACTS, ROWS = "plan.json", "plan.parquet"
 PEOPLE = "people.parquet"
 """The rows of users: personal data, encrypted where bookferry.toml has `personal_key_env`."""
-SOURCE, TARGET, IDS = "source", "target", "ids.sqlite"
-"""The folders of both sides in comparable form, and the record of the target that each of the source is."""
+SOURCE, TARGET = "source", "target"
+"""The folders of both sides in comparable form."""
 HTML, ISSUES, WORKBOOK, CONFLICTS = "plan.html", "issues.tsv", "issues.xlsx", "conflicts.tsv"
 
 APPROVAL_LENGTH = 8

@@ -25,6 +25,7 @@ from pipelines.migration.model.journal_entries import WrittenFile
 from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, Stage
 from pipelines.migration.model.target_reading import RecordListing, TargetNow, numbered
 from pipelines.migration.plan.mapped_references import FindTarget, MappedForm, mapped
+from pipelines.migration.plan.target_ids import Merged
 from pipelines.records.batches import batch_of_rows
 from pipelines.records.values import RecordId, id_order, ids_of, record_id
 from pipelines.store.parquet import escaped, literal, table_writer
@@ -97,10 +98,6 @@ _OUTCOMES = """
         FROM written_files GROUP BY source_id
     ) AS f ON f.source_id = p.id
 """
-
-
-Merged = Mapping[tuple[str, RecordId], RecordId]
-"""Resource and id of each record of the target that the plan merges into another → that one."""
 
 
 class Match(NamedTuple):

@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.comparison_database import batches_of
@@ -17,14 +18,14 @@ from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.mapped_references import mark_waiting, with_known_references
 from pipelines.migration.plan.record_rows import RowMaker
 from pipelines.migration.plan.rows import count
-from pipelines.migration.plan.target_ids import TargetIds
+from pipelines.migration.plan.target_ids import TargetIds, merged_before
 from pipelines.store.durable import temporary_folder
 from pipelines.store.parquet import TableWriter, table_writer
 
 
 def plan_all(writer: TableWriter, inputs: PlanInputs, facts: PlanFacts) -> None:
     """Append the rows of every resource, and count them in `facts`."""
-    with TargetIds(inputs.folder, same_library=inputs.same_library) as ids, ExitStack() as stack:
+    with TargetIds(same_library=inputs.same_library) as ids, ExitStack() as stack:
         planner = _Planner(inputs, ids, facts)
         for resource in WRITING_ORDER:
             planner.match_ahead(resource)
@@ -35,7 +36,6 @@ def plan_all(writer: TableWriter, inputs: PlanInputs, facts: PlanFacts) -> None:
                 planner.plan(rows, resource)
             elif resource in inputs.listed:
                 planner.match(inputs.types[resource])
-        ids.save_merges()
     shutil.rmtree(inputs.folder / "matching", ignore_errors=True)
 
 
@@ -71,8 +71,6 @@ class _Planner:
         resource_type = self._inputs.types[resource]
         with self._compared(resource_type) as matches:
             self._count_records(resource_type)
-            if resource in resource_type.referred:
-                self._ids.keep_order(number for (number,) in self._side(SOURCE, resource_type).rows("id"))
             is_referred_to = self._is_referred_to(resource)
             for batch in batches_of(PLAN, map(stored_row, self._rows(resource_type, matches))):
                 writer.write(batch)
@@ -82,8 +80,9 @@ class _Planner:
 
     def _rows(self, resource_type: ResourceType, matches: Iterable[Match]) -> Iterator[PlanRow]:
         resource, maker = resource_type.resource, RowMaker(resource_type, self._ids, self._inputs.overwrite)
+        precedes = partial(self._ids.precedes, resource)
         for match in matches:
-            waiting = mark_waiting(resource, match.source_id, match.source, self._ids.precedes)
+            waiting = mark_waiting(resource, match.source_id, match.source, precedes)
             row = maker.row(match._replace(source=waiting))
             count(self._facts, row, resource_type)
             yield row
@@ -126,7 +125,7 @@ class _Planner:
         """Write both sides. They are written again where a resource is matched again: its keys may depend on what was matched since."""
         resource = resource_type.resource
         ids, (in_source, in_target) = self._ids, self._inputs.listed[resource]
-        whole, merged = self._inputs.types[resource], ids.merged_before(resource)
+        whole, merged = self._inputs.types[resource], merged_before(ids.merged, resource)
         write_side(source, in_source.records(), whole, keyed_by=resource_type, find_target=ids.target_of)
         write_side(target, in_target.records(), whole.of_target, keyed_by=resource_type, merged=merged)
 

@@ -76,7 +76,7 @@ def compared(  # noqa: PLR0917  both sides, and what is known of them
     decided = [RecordDecision(resource.resource, *decision, "") for decision in decisions]
     key = KEY if resource.personal else None
     source, target = (Side(folder / name, resource.resource, key) for name in ("source", "target"))
-    with TargetIds(folder, same_library=same_library) as ids:
+    with TargetIds(same_library=same_library) as ids:
         write_side(source, ours, resource, find_target=ids.target_of)
         write_side(target, theirs, resource.of_target)
         fields = compared_fields(resource, ids)
