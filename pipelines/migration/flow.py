@@ -34,9 +34,9 @@ from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, w
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS
 from pipelines.migration.model.step import Step
 from pipelines.migration.model.target_comparison import TargetComparison
-from pipelines.migration.model.target_reading import reading_name
+from pipelines.migration.model.target_reading import RecordListing, reading_name
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
-from pipelines.migration.plan.comparison import read_now
+from pipelines.migration.plan.comparison import write_side
 from pipelines.migration.plan.conflicts import newest_table
 from pipelines.migration.plan.mapping import MappingFile, find_mapping, mapping_path
 from pipelines.migration.plan.mapping_proposal import propose, proposed_text
@@ -197,12 +197,12 @@ class Migration(MigrationSession):
         run, plan = f"apply-{self.clock.now():%Y%m%dT%H%M%S}", step.plan
         merges = plan.rows(Action.MERGE) if plan.facts.count(Action.MERGE) else ()
         merged = {(row.resource, number): row.existing_target_id for row in merges for number in row.candidates}
-        with self._compared(step, run, (PUBLICATIONS, *plan.facts.written_other_resources), merged) as comparison:
+        with self._compared(step, run, (PUBLICATIONS, *plan.facts.written_other_resources), merged) as (comparison, _):
             check_fresh(comparison, self._description_now(step))
 
     def _appeared(self, step: Step) -> set[RecordId]:
         """The authorities of the source that the plan creates and the target has by now: a service may make some of authors."""
-        with self._compared(step, f"appeared-{self.clock.now():%Y%m%dT%H%M%S}", [AUTHORITIES]) as comparison:
+        with self._compared(step, f"appeared-{self.clock.now():%Y%m%dT%H%M%S}", [AUTHORITIES]) as (comparison, _):
             comparison.locate(AUTHORITIES)
             return {source_id for source_id, _ids in comparison.appeared()}
 
@@ -216,20 +216,20 @@ class Migration(MigrationSession):
     @contextmanager
     def _compared(
         self, step: Step, run: str, resources: Iterable[str], merged: Merged = MappingProxyType({})
-    ) -> Iterator[TargetComparison]:
-        """Read these resources of the target again, beside the plan, for the length of the block.
+    ) -> Iterator[tuple[TargetComparison, dict[str, RecordListing]]]:
+        """Read these resources of the target again, for the length of the block: beside the plan, and as they were listed.
 
         `merged`: records of the target that the plan merges into others.
         """
         plan, read = step.plan, self.reader.read
         with workdir(plan) as folder:
             listed = {name: read(plan.facts.target.tenant, step.client, folder, run, name) for name in resources}
-            now = {}
-            for resource, listing in listed.items():
-                side = replace(plan.side(TARGET, resource), folder=folder / "target")
-                now[resource] = read_now(side, listing, step.types[resource], merged_before(merged, resource))
+            now = {name: replace(plan.side(TARGET, name), folder=folder / "target") for name in resources}
+            for name, side in now.items():
+                records = listed[name].records()
+                write_side(side, records, step.types[name], merged=merged_before(merged, name))
             with comparison_database(folder, {}) as database:
-                yield TargetComparison(step, now, database)
+                yield TargetComparison(step, now, database), listed
 
     def verify_named(
         self, name: str, target: str, *, contents: bool = False, evidence: Path | None = None
@@ -248,8 +248,8 @@ class Migration(MigrationSession):
         with self.at_target(plan) as step:
             wait_for_unanswered(step.journal, step.client)
             run = reading_name("verify", plan, step.journal)
-            with self._compared(step, run, plan.facts.resources) as comparison:
-                raw, at = comparison.now[PUBLICATIONS].raw, self.clock.now()
+            with self._compared(step, run, plan.facts.resources) as (comparison, listed):
+                raw, at = listed[PUBLICATIONS].path, self.clock.now()
                 check_contents = (
                     Contents(step.client, base_url, raw, on_file=self._on_progress).check if contents else None
                 )
@@ -277,7 +277,7 @@ class Migration(MigrationSession):
                 else:
                     name = reading_name("undo", plan, step.journal)
                     resources = (PUBLICATIONS, *plan.facts.written_other_resources)
-                    with self._compared(step, name, resources) as comparison:
+                    with self._compared(step, name, resources) as (comparison, _):
                         run.dry_run(comparison.now)
             finally:
                 result.requests = step.client.requests

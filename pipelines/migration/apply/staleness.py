@@ -78,7 +78,7 @@ def _described_otherwise(plan: Plan, now: Description | None) -> Iterator[str]:
 
 def _problems(comparison: TargetComparison, resource: str, *, may_be_new: bool) -> Iterator[str]:
     """Yield why each row of a resource that is still to be written does not fit any more."""
-    resource_type = comparison.now[resource].type
+    resource_type = comparison.types[resource]
     comparison.locate(resource)
     for source_id, ids in () if may_be_new else comparison.appeared():
         numbers = ", ".join(map(str, ids[:3]))

@@ -24,7 +24,6 @@ from pipelines.migration.model.reasons import decisions_about
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.conflicts import (
     ConflictLine,
-    asked_rows,
     conflict_lines,
     headings,
     read_decisions,
@@ -69,13 +68,7 @@ class PageRows:
 
     def json(self) -> Iterator[bytes]:
         """Yield the conflicts, in the order of conflicts.tsv: a JSON array, in pieces. Nothing where there is none."""
-        table = self._plan.path(CONFLICTS)
-        decided = (
-            {(decision.resource, decision.source_id): decision for decision in read_decisions(table)}
-            if table.is_file()
-            else {}
-        )
-        lines = conflict_lines(asked_rows(self._plan), decided)
+        lines = conflict_lines(self._plan, read_decisions(self._plan.path(CONFLICTS)))
         first = next(lines, None)
         if first is None:
             return

@@ -15,14 +15,11 @@ from pipelines.migration.model.plan import CONFLICTS, Plan
 from pipelines.migration.plan.conflicts import (
     ConflictLine,
     Decisions,
-    RecordDecision,
-    asked_rows,
     conflict_lines,
     newest_table,
     read_decisions,
     write_conflicts,
 )
-from pipelines.records.values import RecordId
 from pipelines.store.snapshots.snapshots import DataFolder
 
 NAMED = 5
@@ -58,10 +55,9 @@ def take_over(data: DataFolder, plan: Plan, path: Path) -> TakenOver:
         raise ConfigurationError(f"There is no file {path}.")
     _check_newest(data, plan)
     table = plan.path(CONFLICTS)
-    before = _by_record(read_decisions(table)) if table.is_file() else {}
-    decisions = _by_record(read_decisions(path))
-    open_conflicts = _check_same_plan(plan, path, decisions, conflict_lines(asked_rows(plan), before))
-    write_conflicts(table, plan.facts, asked_rows(plan), decisions)
+    before, decisions = read_decisions(table), read_decisions(path)
+    open_conflicts = _check_same_plan(plan, path, decisions, conflict_lines(plan, before))
+    write_conflicts(plan, decisions)
     return TakenOver(
         plan=plan.name,
         path=str(table),
@@ -72,10 +68,6 @@ def take_over(data: DataFolder, plan: Plan, path: Path) -> TakenOver:
         withdrawn=len(before.keys() - decisions.keys()),
         left=open_conflicts,
     )
-
-
-def _by_record(decisions: Iterable[RecordDecision]) -> dict[tuple[str, RecordId], RecordDecision]:
-    return {(decision.resource, decision.source_id): decision for decision in decisions}
 
 
 def _check_newest(data: DataFolder, plan: Plan) -> None:

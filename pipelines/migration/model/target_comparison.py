@@ -13,13 +13,12 @@ import msgspec
 import pyarrow as pa
 
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
-from pipelines.migration.model.comparable import STEP, Form, digest
+from pipelines.migration.model.comparable import STEP, Form, Side, digest
 from pipelines.migration.model.comparison_database import create_table, scratch_table
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import SOURCE, TARGET, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.step import Step
-from pipelines.migration.model.target_reading import TargetNow
 from pipelines.records.values import RecordId, as_id, ids_of, record_id
 from pipelines.report.rendering import NOT_SHOWN
 from pipelines.store.parquet import escaped, literal, read_parquet, register_key
@@ -122,8 +121,9 @@ class Located(NamedTuple):
 class TargetComparison:
     """A plan and the target as it is `now`, in a database that has the tables of one resource after the other."""
 
-    def __init__(self, step: Step, now: Mapping[str, TargetNow], database: DuckDBPyConnection) -> None:
+    def __init__(self, step: Step, now: Mapping[str, Side], database: DuckDBPyConnection) -> None:
         self.step = step
+        self.types = step.types
         self.plan = step.plan
         self.now = now
         self.database = database
@@ -131,19 +131,23 @@ class TargetComparison:
 
     def locate(self, resource: str) -> None:
         """Make the tables of a resource."""
-        plan, now, database = self.plan, self.now[resource], self.database
-        sides = {"source": plan.side(SOURCE, resource), "before": plan.side(TARGET, resource), "target": now.side}
+        plan, resource_type, database = self.plan, self.types[resource], self.database
+        sides = {
+            "source": plan.side(SOURCE, resource),
+            "before": plan.side(TARGET, resource),
+            "target": self.now[resource],
+        }
         for view in (view for name, side in sides.items() for view in side.views(name)):
             database.execute(view)
         path, key = next(plan.tables([resource]))
         register_key(database, key)
         rows = read_parquet([escaped(path)], key.fingerprint if key else "", "file_row_number = true")
-        title = literal(NOT_SHOWN) if now.type.personal else "title"
+        title = literal(NOT_SHOWN) if resource_type.personal else "title"
         database.execute(_PLANNED.format(rows=rows, resource=resource, title=title))
         create_table(database, WRITTEN_IDS, self.step.journal.created_records(resource))
         words = {"create": Action.CREATE, "done": WriteState.DONE, "undone": WriteState.UNDONE}
         database.execute(_CHECKED.format(resource=resource, kinds=_KINDS, **words))
-        stages = enumerate(now.type.stages)
+        stages = enumerate(resource_type.stages)
         ranks = " ".join(f"WHEN {literal(stage.name)} THEN {place}" for place, stage in stages)
         database.execute(_DUPLICATES.format(ranks=ranks))
 
@@ -154,7 +158,7 @@ class TargetComparison:
 
     def located(self, resource: str, condition: str = "true") -> Iterator[Located]:
         """Yield the rows of a resource, those of which `checked` fulfils a condition, in their order."""
-        rows, decode = self.plan.rows(*PRESENT_ACTIONS, resources=[resource]), self.now[resource].side.decode
+        rows, decode = self.plan.rows(*PRESENT_ACTIONS, resources=[resource]), self.now[resource].decode
         query = (
             f"SELECT c.*, t.form FROM (FROM checked WHERE {condition}) AS c LEFT JOIN target AS t ON t.id = c.target_id "  # noqa: S608
             "ORDER BY c.place"
@@ -175,11 +179,11 @@ class TargetComparison:
             planned or self.step.journal.target_id_of(resource, source_id) or 0
             for resource, source_id, planned in reference.records
         ]
-        return reference.value(self.now[row.resource].type.fields[name], ids)
+        return reference.value(self.types[row.resource].fields[name], ids)
 
     def differing(self, located: Located, compared: Mapping[str, str]) -> dict[str, str | None]:
         """Each field that differs from the plan, with the digest that it should have. `compared`: the record as it is."""
-        row, resource_type = located.row, self.now[located.row.resource].type
+        row, resource_type = located.row, self.types[located.row.resource]
         expected = row.expected
         if located.kind == WriteKind.MERGE:  # which may have added to its fields
             expected = located.held

@@ -17,11 +17,11 @@ from pipelines.backup.nested import read_nested
 from pipelines.errors import StopError
 from pipelines.humanize import counted
 from pipelines.inventory import nested_of, nested_resource
-from pipelines.migration.model.comparable import STEP, Side
+from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import field_of_entries, raw_table
@@ -78,16 +78,6 @@ class RecordListing:
         """The number of records."""
         with storage_errors(self.path), open_table(self.path, self.key) as file:
             return file.metadata.num_rows
-
-
-@dataclass(frozen=True)
-class TargetNow:
-    """The records of a resource as the target has them now."""
-
-    side: Side
-    type: ResourceType
-    raw: Path
-    """Its raw table."""
 
 
 def numbered(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[RecordId, Mapping[str, Any]]]:

@@ -19,7 +19,6 @@ from pipelines.migration.model.field_mapping import OPEN
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import (
-    CONFLICTS,
     FACTS,
     PEOPLE,
     ROWS,
@@ -43,7 +42,7 @@ from pipelines.migration.model.resource_types import (
 )
 from pipelines.migration.model.target_reading import RecordListing, file_table, snapshot_listing
 from pipelines.migration.plan.codes import differing_codes, texts_of
-from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, newest_table, read_decisions, write_conflicts
+from pipelines.migration.plan.conflicts import Decisions, RecordDecision, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_types import TypeLearner, additional_names
 from pipelines.migration.plan.mapping import MappingFile
@@ -270,8 +269,7 @@ class PlanBuilder:
             if path.name not in (ROWS, PEOPLE):
                 path.unlink()
         plan = Plan(folder, facts, session.data.keys)
-        decided = {(decision.resource, decision.source_id): decision for decision in decisions}
-        write_conflicts(folder / CONFLICTS, facts, asked_rows(plan), decided)
+        write_conflicts(plan, decisions)
         return plan
 
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
@@ -362,11 +360,11 @@ def without_questions(learned: ResourceType) -> ResourceType:
     return replace(learned, fields=fields, left_out=learned.left_out | unsent).without_parts_of_links()
 
 
-def earlier_decisions(data: DataFolder, journal: Journal, source_url: str, target_url: str) -> list[RecordDecision]:
+def earlier_decisions(data: DataFolder, journal: Journal, source_url: str, target_url: str) -> Decisions:
     """What people decided about the conflicts of the newest plan, without decisions that were applied since."""
     newest = newest_table(data, source_url, target_url)
     if newest is None:
-        return []
+        return {}
     earlier, table = newest
 
     def is_applied(decision: RecordDecision) -> bool:
@@ -376,7 +374,7 @@ def earlier_decisions(data: DataFolder, journal: Journal, source_url: str, targe
             for entry in journal.of_record(decision.resource, decision.source_id)
         )
 
-    return [decision for decision in read_decisions(table) if not is_applied(decision)]
+    return {key: decision for key, decision in read_decisions(table).items() if not is_applied(decision)}
 
 
 def new_plan_name(data: DataFolder, source: Snapshot, target: str, now: datetime) -> str:

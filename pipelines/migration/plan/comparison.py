@@ -23,7 +23,7 @@ from pipelines.migration.model.comparison_database import comparison_database, c
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WrittenFile
 from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, Stage
-from pipelines.migration.model.target_reading import RecordListing, TargetNow, numbered
+from pipelines.migration.model.target_reading import numbered
 from pipelines.migration.plan.mapped_references import FindTarget, MappedForm, mapped
 from pipelines.migration.plan.target_ids import Merged
 from pipelines.records.batches import batch_of_rows
@@ -33,7 +33,7 @@ from pipelines.store.parquet import escaped, literal, table_writer
 if TYPE_CHECKING:
     import duckdb
 
-    from pipelines.migration.plan.conflicts import RecordDecision
+    from pipelines.migration.plan.conflicts import Decisions
 
 CANDIDATES = 20
 """Records of the target that are named at most where several may be one."""
@@ -165,12 +165,6 @@ def write_side(
             key_table.write(batch_of_rows(KEYS, keys))
 
 
-def read_now(side: Side, listing: RecordListing, resource_type: ResourceType, merged: Merged) -> TargetNow:
-    """Write the records of a later reading of the target."""
-    write_side(side, listing.records(), resource_type.of_target, merged=merged)
-    return TargetNow(side, resource_type.of_target, listing.path)
-
-
 def _matches(
     database: duckdb.DuckDBPyConnection,
     resource_type: ResourceType,
@@ -245,7 +239,7 @@ def compare(
     *,
     journal: Journal,
     find_target: FindTarget,
-    decisions: Iterable[RecordDecision] = (),
+    decisions: Decisions,
     same_library: bool = False,
     files: str | None = None,
 ) -> Iterator[Iterator[Match]]:
@@ -257,7 +251,7 @@ def compare(
     with comparison_database(folder, {"source": source, "target": target}) as database:
         create_table(database, WRITTEN, _written_rows(journal, resource_type.resource))
         create_table(database, WRITTEN_FILES, journal.written_files(resource_type.resource))
-        chosen = (decision for decision in decisions if decision.resource == resource_type.resource)
+        chosen = (entry for (resource, _id), entry in decisions.items() if resource == resource_type.resource)
         rows = ((decision.source_id, decision.decision, decision.target_id) for decision in chosen)
         create_table(database, DECISIONS, rows)
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import NamedTuple
@@ -122,24 +122,27 @@ class ConflictLine(NamedTuple):
         )
 
 
-def write_conflicts(path: Path, facts: PlanFacts, rows: Iterable[PlanRow], decided: Decisions) -> None:
-    """Write the conflicts among `rows`, then the decisions about records that are no conflicts any more: the file has every decision.
+def write_conflicts(plan: Plan, decided: Decisions) -> None:
+    """Write the conflicts of a plan, then the decisions about records that are no conflicts any more: the file has every decision.
 
     A conflict that remains in spite of a decision has this decision already filled in.
     """
-    cells = (line.cells for line in conflict_lines(rows, decided))
+    path, cells = plan.path(CONFLICTS), (line.cells for line in conflict_lines(plan, decided))
     with storage_errors(path), replacing(path) as file:
         text = TextIOWrapper(file, encoding="utf-8", newline="")
-        write_lines(headings(facts), cells, text)
+        write_lines(headings(plan.facts), cells, text)
         text.detach()
 
 
-def read_decisions(path: Path) -> list[RecordDecision]:
-    """Read the decisions in a file that a person edited. Raises `ConfigurationError` that lists every line that cannot be understood."""
+def read_decisions(path: Path) -> Decisions:
+    """Read the decisions in a file that a person edited; none where there is no file.
+
+    Raises `ConfigurationError` that lists every line that cannot be understood.
+    """
     mistakes: list[str] = []
     decisions: dict[tuple[str, RecordId], tuple[int, RecordDecision]] = {}
     target_lines: dict[tuple[str, RecordId], int] = {}
-    for line, cells in _rows(path):
+    for line, cells in _rows(path) if path.is_file() else ():
         try:
             if decision := _decision(cells):
                 _check_unique(line, decision, decisions, target_lines)
@@ -147,7 +150,7 @@ def read_decisions(path: Path) -> list[RecordDecision]:
             mistakes.append(f"line {line}: {error}")
     if mistakes:
         raise ConfigurationError(_message(path, mistakes))
-    return [decision for _line, decision in decisions.values()]
+    return {key: decision for key, (_line, decision) in decisions.items()}
 
 
 def _check_unique(
@@ -214,22 +217,20 @@ def newest_table(data: DataFolder, source_base_url: str, target_base_url: str) -
     return max(plans, key=lambda pair: (pair[0].created_at, pair[1]), default=None)
 
 
-def asked_rows(plan: Plan) -> Iterator[PlanRow]:
+def _asked_rows(plan: Plan) -> Iterator[PlanRow]:
     """Yield the rows about which people are asked, each once: the conflicts, and then the merges that are proposed."""
     yield from plan.rows(Action.CONFLICT)
     if mergeable := {*MERGEABLE} & {*plan.facts.resources}:
         yield from (row for row in plan.rows(resources=mergeable) if row.reason == TWINS)
 
 
-def conflict_lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[ConflictLine]:
-    """Yield the lines of the table, in its order. `rows`: each record once; others than conflicts and proposed merges are left out."""
+def conflict_lines(plan: Plan, decided: Decisions) -> Iterator[ConflictLine]:
+    """Yield the lines of the table of a plan, in its order."""
     unasked = {**decided}
-    for row in rows:
-        if row.action == Action.CONFLICT or row.reason == TWINS:
-            key = (row.resource, row.source_id)
-            title = "" if row.resource in PERSONAL else safe_text(row.title or "")
-            decision = unasked.pop(key).written if key in unasked else ""
-            yield ConflictLine(*key, title, reason_of(row.reason, row.resource), _numbers_of(row), row, decision)
+    for row in _asked_rows(plan):
+        key, reason = (row.resource, row.source_id), reason_of(row.reason, row.resource)
+        decision = unasked.pop(key).written if key in unasked else ""
+        yield ConflictLine(*key, safe_text(row.display_title), reason, _numbers_of(row), row, decision)
     for key, entry in sorted(unasked.items(), key=_record_order):
         numbers = [] if entry.target_id is None else [entry.target_id]
         yield ConflictLine(*key, safe_text(entry.title), DECIDED, numbers, None, entry.written)

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.migration.plan.conflicts import RecordDecision
+from pipelines.migration.plan.conflicts import Decisions
 from pipelines.store.encryption import PersonalKey
 
 
@@ -26,11 +26,11 @@ class PlanInputs:
     resources: Collection[str]
     """Those of which records are written."""
     journal: Journal
-    files: str | None = None
+    files: str | None
     """Address of the snapshot's table publication_files, if it has one."""
-    decisions: Collection[RecordDecision] = ()
-    same_library: bool = False
-    overwrite: bool = False
+    decisions: Decisions
+    same_library: bool
+    overwrite: bool
     """Where both sides have different values, the source's value counts."""
-    key: PersonalKey | None = None
+    key: PersonalKey | None
     """Encrypts persons."""

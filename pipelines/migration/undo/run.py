@@ -19,11 +19,11 @@ from pipelines.migration.apply.references import is_record_not_found
 from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.apply.worker_pool import WorkerPool
 from pipelines.migration.model.actions import Action
+from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.file_comparison import described_files, part_of
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.model.target_reading import TargetNow
 from pipelines.migration.undo.decision import InverseRow, TargetRecord, inverse_row
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.undo.worklist import OPEN, UndoItem, item_of, worklist
@@ -51,11 +51,11 @@ class UndoRun(Executor[UndoResult]):
             self._write_resource(resource, rows)
         return self.result
 
-    def dry_run(self, now: Mapping[str, TargetNow]) -> UndoResult:
+    def dry_run(self, now: Mapping[str, Side]) -> UndoResult:
         """Add what an undo would do to the target as it is `now`. Writes nothing."""
         for resource, items in groupby(worklist(self._plan, self._journal), key=lambda item: item.row.resource):
             for batch in in_steps(items):
-                records = _records(now[resource], {item.target_id for item in batch if item.target_id is not None})
+                records = self._records(now[resource], {item.target_id for item in batch if item.target_id is not None})
                 for item in batch:
                     result = RowResult(item.row)
                     self._done(result, self._decided(result, item, records.get(item.target_id or 0)))
@@ -108,6 +108,14 @@ class UndoRun(Executor[UndoResult]):
         record = {**record, **{name: sorted(self._writer.records.entries(path)) for name, path in lists.items()}}
         return TargetRecord.of(record, resource_type, all_files=not resource_type.has_files or shows_files(record))
 
+    def _records(self, now: Side, ids: set[RecordId]) -> dict[RecordId, TargetRecord]:
+        """Id → the record in the target as it is `now`."""
+        files, compared = now.files(ids), self._step.types[now.resource].compared
+        return {
+            number: TargetRecord(compared(form.values), described_files(files.get(number)))
+            for number, form in now.forms(ids).items()
+        }
+
     def _take_back(self, item: UndoItem, inverse: InverseRow) -> None:
         """Send the requests of a row; the entries that each undoes are in the journal when it leaves and once it is answered."""
         numbers = {entry.part: entry.number for entry in item.open_entries}
@@ -138,12 +146,3 @@ class UndoRun(Executor[UndoResult]):
         except RefusedError as refusal:
             if method != "DELETE" or not is_record_not_found(refusal):
                 raise
-
-
-def _records(now: TargetNow, ids: set[RecordId]) -> dict[RecordId, TargetRecord]:
-    """Id → the record in the target as it is `now`."""
-    files = now.side.files(ids)
-    return {
-        number: TargetRecord(now.type.compared(form.values), described_files(files.get(number)))
-        for number, form in now.side.forms(ids).items()
-    }

@@ -38,14 +38,14 @@ def check_records(comparison: TargetComparison, found: Discrepancies) -> tuple[i
         _find_differing(comparison, found, resource)
         found.add(_others(comparison.database, resource))
         records += len(comparison.database.table("checked"))
-        if comparison.now[resource].type.has_files:
+        if comparison.types[resource].has_files:
             files += check_files(comparison.database, found, resource)
     return records, files
 
 
 def _find_differing(comparison: TargetComparison, found: Discrepancies, resource: str) -> None:
     """Compare each record that is there with its row, field by field."""
-    side, resource_type = comparison.now[resource].side, comparison.now[resource].type
+    side, resource_type = comparison.now[resource], comparison.types[resource]
     for step in in_steps(comparison.located(resource, "is_there")):
         differing = []
         for located in step:

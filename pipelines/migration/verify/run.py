@@ -72,7 +72,7 @@ def verify(
         conflicts=facts.count(Action.CONFLICT),
         quarantined=facts.count(Action.QUARANTINED) + facts.unfit,
         skipped=facts.count(Action.SKIPPED),
-        target_records=comparison.now[PUBLICATIONS].side.records,
+        target_records=comparison.now[PUBLICATIONS].records,
         requests=comparison.step.client.requests,
         table=table.name,
         findings=result.findings,

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import CONFLICTS, SOURCE, TARGET, Plan, PlanRow
+from pipelines.migration.model.plan import SOURCE, TARGET, Plan, PlanRow
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.plan.comparison import write_side
-from pipelines.migration.plan.conflicts import RecordDecision, asked_rows, write_conflicts
+from pipelines.migration.plan.conflicts import RecordDecision, write_conflicts
 from pipelines.migration.report.pages import write_pages
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from tests.migration.examples import NOW, example
@@ -71,7 +71,7 @@ def page_of(folder: Path, rows: Sequence[PlanRow], decided: Iterable[RecordDecis
 def pages_for(plan: Plan, decided: Iterable[RecordDecision] = ()) -> Plan:
     """Write the table of conflicts of a plan, and its page."""
     decisions = {(one.resource, one.source_id): one for one in decided}
-    write_conflicts(plan.path(CONFLICTS), plan.facts, asked_rows(plan), decisions)
+    write_conflicts(plan, decisions)
     write_pages(plan, now=NOW)
     return plan
 

@@ -33,7 +33,7 @@ ALREADY_TAKEN = {("publication 7", word) for word in ("source", "target", "match
 
 def written(path: Path) -> dict[tuple[str, int], str]:
     """Record → its decision, as Bookferry reads a file."""
-    return {(one.resource, one.source_id): one.written for one in read_decisions(path)}
+    return {(one.resource, one.source_id): one.written for one in read_decisions(path).values()}
 
 
 def card_of(librarian: Librarian, name: str) -> str:

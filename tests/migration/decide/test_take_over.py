@@ -55,7 +55,7 @@ def test_it_says_what_was_decided_and_what_is_left(
     assert (taken.plan, taken.decided, taken.left) == (plan.name, 3, 2)
     assert taken.decisions == {"source": 1, "match": 1, "skip": 1}
     assert (taken.new, taken.changed, taken.withdrawn) == (1, 1, 1)
-    found = {one.source_id: one.written for one in read_decisions(plan.path(CONFLICTS))}
+    found = {one.source_id: one.written for one in read_decisions(plan.path(CONFLICTS)).values()}
     assert found == {2: "source 1002", 5: "match 52", 77: "skip"}
 
 

@@ -73,7 +73,8 @@ def compared(  # noqa: PLR0917  both sides, and what is known of them
     for source_id, target_id in (written or {}).items():
         number = journal.intend("earlier", resource.resource, source_id, WriteKind.CREATE)
         journal.done(number, target_id=target_id)
-    decided = [RecordDecision(resource.resource, *decision, "") for decision in decisions]
+    made = [RecordDecision(resource.resource, *decision, "") for decision in decisions]
+    decided = {(decision.resource, decision.source_id): decision for decision in made}
     key = KEY if resource.personal else None
     source, target = (Side(folder / name, resource.resource, key) for name in ("source", "target"))
     with TargetIds(same_library=same_library) as ids:

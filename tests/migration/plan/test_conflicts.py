@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.plan import CONFLICTS, FACTS, PlanRow
+from pipelines.migration.model.plan import CONFLICTS, FACTS, Plan, PlanRow
 from pipelines.migration.plan.conflicts import RecordDecision, headings, newest_table, read_decisions, write_conflicts
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.migration.sample_plans import NEW, OLD, facts, plan_of, row
@@ -38,9 +38,9 @@ DIFFERS = row(
 
 
 def file_of(folder: Path, rows: list[PlanRow], *decided: RecordDecision) -> Path:
-    path = folder / CONFLICTS
-    write_conflicts(path, facts(), rows, {(one.resource, one.source_id): one for one in decided})
-    return path
+    plan = plan_of(folder / f"plan-{len([*folder.iterdir()])}", rows)
+    write_conflicts(plan, {(one.resource, one.source_id): one for one in decided})
+    return plan.path(CONFLICTS)
 
 
 def lines_of(path: Path) -> list[list[str]]:
@@ -94,12 +94,12 @@ def test_a_line_has_the_problem_the_differences_and_a_place_for_the_decision(tmp
     ],
 )
 def test_a_decision_is_understood_however_it_is_written(tmp_path: Path, written: str, meant: tuple[str, int]) -> None:
-    assert decided(*read_decisions(decide(file_of(tmp_path, [UNCLEAR]), written))) == [(1, *meant)]
+    assert decided(*read_decisions(decide(file_of(tmp_path, [UNCLEAR]), written)).values()) == [(1, *meant)]
 
 
 def test_source_and_target_need_no_number_where_there_is_one_candidate(tmp_path: Path) -> None:
     path = decide(file_of(tmp_path, [DIFFERS]), "source")
-    assert decided(*read_decisions(path)) == [(2, "source", 56)]
+    assert decided(*read_decisions(path).values()) == [(2, "source", 56)]
     with pytest.raises(ConfigurationError, match=r"line 2: 'source' names no record .* \(source 123\)"):
         read_decisions(decide(file_of(tmp_path, [UNCLEAR]), "source"))
 
@@ -183,13 +183,19 @@ ways_to_save = st.builds(
 )
 
 
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """A plan with a conflict."""
+    return plan_of(tmp_path_factory.mktemp("asking") / "plan", [UNCLEAR])
+
+
 @given(some_decisions, ways_to_save)
 def test_decisions_are_the_same_after_a_spreadsheet_saved_the_file(
-    tmp_path_factory: pytest.TempPathFactory, wanted: list[RecordDecision], saved: Saved
+    asking: Plan, wanted: list[RecordDecision], saved: Saved
 ) -> None:
     """With any titles: another encoding, separator or line end, quotes, capitals, a line above, empty lines below (I13)."""
-    path = tmp_path_factory.getbasetemp() / CONFLICTS
-    write_conflicts(path, facts(), [UNCLEAR], {one[:2]: one for one in wanted})
+    path = asking.path(CONFLICTS)
+    write_conflicts(asking, {one[:2]: one for one in wanted})
     heading, *lines = lines_of(path)
     text = StringIO(newline="")
     writer = csv.writer(text, delimiter=saved.separator, lineterminator=saved.end, quoting=saved.quoting)
@@ -197,7 +203,7 @@ def test_decisions_are_the_same_after_a_spreadsheet_saved_the_file(
     writer.writerows([*line[:-1], f" {line[-1].upper()} "] if saved.capitals else line for line in lines)
     writer.writerows([[], [""] * len(heading), []])
     path.write_bytes(text.getvalue().encode(saved.encoding, errors="replace"))
-    assert sorted(one[:4] for one in read_decisions(path)) == sorted(one[:4] for one in wanted)
+    assert sorted(one[:4] for one in read_decisions(path).values()) == sorted(one[:4] for one in wanted)
 
 
 def test_the_newest_plan_of_the_two_libraries_counts(tmp_path: Path) -> None:
@@ -211,15 +217,15 @@ def test_the_newest_plan_of_the_two_libraries_counts(tmp_path: Path) -> None:
     )
     for number, one in enumerate((first, second, other)):
         plan = plan_of(tmp_path / "plans" / f"plan-{number}", created_at=f"2026-11-2{number}T00:00:00+00:00")
-        write_conflicts(plan.path(CONFLICTS), plan.facts, [], {one[:2]: one})
+        write_conflicts(plan, {one[:2]: one})
     stored = json.loads(plan.path(FACTS).read_text())
     plan.path(FACTS).write_text(json.dumps(stored | {"format": 99, "counts": None}))
     newest = newest_table(data, OLD.upper(), NEW)
     assert newest is not None
     table = newest[1]
-    assert (newest[0].created_at[:10], read_decisions(table)) == ("2026-11-22", [other])
+    assert (newest[0].created_at[:10], [*read_decisions(table).values()]) == ("2026-11-22", [other])
     assert newest_table(data, NEW, OLD) is None
     table.unlink()
     newest = newest_table(data, OLD, NEW)
     assert newest is not None
-    assert read_decisions(newest[1]) == [second]
+    assert [*read_decisions(newest[1]).values()] == [second]

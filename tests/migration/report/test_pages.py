@@ -41,7 +41,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 def with_pages(plan: Plan, now: datetime = NOW) -> Plan:
-    write_conflicts(plan.path(CONFLICTS), plan.facts, plan.rows(Action.CONFLICT), {})
+    write_conflicts(plan, {})
     write_pages(plan, now=now)
     return plan
 
