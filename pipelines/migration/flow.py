@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -221,7 +221,7 @@ class Migration(MigrationSession):
 
         `merged`: records of the target that the plan merges into others.
         """
-        plan, read = step.plan, self.reader.read
+        plan, read = step.plan, self.read
         with workdir(plan) as folder:
             listed = {name: read(plan.facts.target.tenant, step.client, folder, run, name) for name in resources}
             now = {name: replace(plan.side(TARGET, name), folder=folder / "target") for name in resources}
@@ -295,12 +295,7 @@ class Migration(MigrationSession):
         check_same_target(self.settings, plan)
         publications = self.types_of(plan)[PUBLICATIONS]
         with self.journal_of(plan) as journal, self.client(plan.facts.target.tenant) as client:
-
-            def find(path: str) -> Mapping[str, str] | None:
-                record = client.find_record(path)
-                return None if record is None else publications.compared_record(record)
-
-            return three_way(plan, journal, source_id, publications, find)
+            return three_way(plan, journal, source_id, publications, client)
 
     def __enter__(self) -> Self:
         return self

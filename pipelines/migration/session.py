@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from io import BufferedReader
+from pathlib import Path
 from typing import Any
 
 from pipelines.backup.read import Progress
@@ -17,7 +18,7 @@ from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.model.shared_plans import share_plans
 from pipelines.migration.model.step import Step
-from pipelines.migration.model.target_reading import RecordListing, TargetReader
+from pipelines.migration.model.target_reading import RecordListing, read_resource
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.service.client import READ_SECONDS, LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
@@ -27,6 +28,7 @@ from pipelines.store.durable import temporary_folder
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.leases import Leases
 from pipelines.store.snapshots.snapshots import DataFolder, blob_key
+from pipelines.store.snapshots.unfinished import continue_capture
 from pipelines.store.stores import open_data
 
 
@@ -53,7 +55,6 @@ class MigrationSession:
         self.source_data = source_data or self.data
         self.kinds = kinds_of(settings.identifiers)
         self.clock = clock or SystemClock()
-        self.reader = TargetReader(self.data, settings, self.kinds, self.clock, on_progress)
         self._on_progress = on_progress
         self._on_wait = on_wait
         self._given_clock = clock
@@ -117,7 +118,19 @@ class MigrationSession:
     def _listed(self, plan: Plan, client: LibraryClient, resource: str) -> Iterator[RecordListing]:
         run = f"listing-{self.clock.now():%Y%m%dT%H%M%S}"
         with temporary_folder(plan.folder / ".listing") as folder:
-            yield self.reader.read(plan.facts.target.tenant, client, folder, run, resource)
+            yield self.read(plan.facts.target.tenant, client, folder, run, resource)
+
+    def read(self, target: str, client: LibraryClient, folder: Path, run: str, resource: str) -> RecordListing:
+        """Read a resource of a target into a folder, once and proved like a backup; under the lease of the target.
+
+        An interrupted reading is resumed by one with the same `run`. Raises `StopError` unless the reading is proved complete.
+        """
+        tenant, name, resources = self.settings.tenant(target), f"{run}-{resource}", (resource, f"to {run}")
+        library = {"base_url": tenant.base_url, "api": tenant.api}
+        capture = continue_capture(self.data, target, name, resources, **library, now=self.clock.now())
+        lists = [name for name in tenant.nested if name.partition("/")[0] == resource]
+        progress = self._on_progress
+        return read_resource(capture, client, folder, resource, lists, kinds=self.kinds, on_progress=progress)
 
     def named_plan(self, name: str, target: str) -> Plan:
         """The plan that a person names, if it is for this target, under the target's lease."""

@@ -80,7 +80,6 @@ class Merges:
             return response
         remaining = self._remaining(row, number)
         if remaining is not None:
-            self._forms.taken(row, WriteKind.MERGE)
             return remaining
         name = noun(row.resource)
         problem = (

@@ -96,10 +96,6 @@ class RequestForms:
             return resource_type.merge is not None and not resource_type.merge.described
         return resource_type.known_from == Source.RECORDS and not resource_type.documented
 
-    def taken(self, row: PlanRow, kind: WriteKind) -> None:
-        """The target took a request: its form is right."""
-        self._taken.add((row.resource, kind))
-
     def reduced(self, row: PlanRow, omitted: list[str]) -> PlanRow:
         """The row without the fields that the operator leaves out, which are named in `omitted`."""
         names = [name for name in self._of(row.resource).leave_out if name in row.payload]

@@ -220,7 +220,6 @@ class Writer:
                 result.sends[""] -= 1
                 raise
             else:
-                self.forms.taken(row, WriteKind.CREATE)
                 return number, record, cover
 
     def _without_refused_part(
@@ -270,7 +269,6 @@ class Writer:
                 raise self._journal.refused(number, problem, refusal.status) from None
             self._change(reduced, result)
             return
-        self.forms.taken(row, WriteKind.PATCH)
         self.records.changed(row.resource, target_id)
         shown = self._shown(row, target_id, response if isinstance(response, dict) else {}, expected)
         enter_done(self.step, number, row, target_id, shown, expected, result.left_out)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -168,16 +167,7 @@ def digest(text: str | None) -> str | None:
     """The digest of a field in the journal, which later shows who changed it: DuckDB's md5_number of its JSON, in decimal digits."""
     if text is None:
         return None
-    return _digest_of_short(text) if len(text) <= _SHORT else _digest_of(text)
-
-
-def _digest_of(text: str) -> str:
     return str(int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest(), "little"))
 
-
-_SHORT = 40
-"""Longest text, in characters, whose digest is cached: types, dates and categories repeat in many records."""
-
-_digest_of_short = lru_cache(2**14)(_digest_of)
 
 _FORM = msgspec.json.Decoder(Form)

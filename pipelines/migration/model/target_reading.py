@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -21,14 +21,11 @@ from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import field_of_entries, raw_table
 from pipelines.records.values import RecordId, decode_record, record_id
 from pipelines.service.client import LibraryClient
-from pipelines.service.clock import Clock
-from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.entries import leading_key_of
@@ -36,7 +33,6 @@ from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_t
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-from pipelines.store.snapshots.unfinished import continue_capture
 
 
 @dataclass(frozen=True)
@@ -87,60 +83,40 @@ def numbered(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[RecordId, M
             yield number, record
 
 
-class TargetReader:
-    """Reads the resources of a target, each once and proved like a backup; under the lease of the target."""
+def read_resource(
+    capture: Capture,
+    client: LibraryClient,
+    folder: Path,
+    resource: str,
+    lists: Sequence[str],
+    *,
+    kinds: Kinds,
+    on_progress: Callable[[read.Progress], None],
+) -> RecordListing:
+    """Read a resource of a target, proved like a backup; its table is in `folder`, encrypted for persons.
 
-    def __init__(
-        self,
-        data: DataFolder,
-        settings: Settings,
-        kinds: Kinds,
-        clock: Clock,
-        on_progress: Callable[[read.Progress], None],
-    ) -> None:
-        self._data = data
-        self._settings = settings
-        self._kinds = kinds
-        self._clock = clock
-        self._on_progress = on_progress
+    `capture`: a new one, or that of an interrupted reading. `lists`: those that each record has at an address of its own.
 
-    def read(
-        self, target: str, client: LibraryClient, folder: Path, run: str, resource: str = PUBLICATIONS
-    ) -> RecordListing:
-        """Read a resource; its table is in `folder`, encrypted for persons. An interrupted reading is resumed by one with the same `run`.
-
-        Raises `StopError` unless the reading is proved complete.
-        """
-        capture, on_progress = self._capture(target, run, resource), self._on_progress
-        lists = [name for name in self._settings.tenant(target).nested if name.partition("/")[0] == resource]
-        known = capture.facts.resources
-        facts = known.get(resource) or read.read_raw(
-            capture, client, resource, on_progress, alone=True, kinds=self._kinds
+    Raises `StopError` unless the reading is proved complete.
+    """
+    known = capture.facts.resources
+    facts = known.get(resource) or read.read_raw(capture, client, resource, on_progress, alone=True, kinds=kinds)
+    whole, records = _raw(capture, resource), _whole(capture, facts).records
+    if unidentified := records - sum(map(len, whole.ids())):
+        shutil.rmtree(capture.path, ignore_errors=True)
+        raise StopError(
+            f"{counted(unidentified, 'record')} among the {resource} of '{capture.facts.tenant}' have no id, by which a migration knows "
+            f"records: it would create again what is there. Leave {resource} out (--resources)."
         )
-        if unidentified := _whole(capture, facts).records - _identified_rows(capture, resource):
-            shutil.rmtree(capture.path, ignore_errors=True)
-            raise StopError(
-                f"{counted(unidentified, 'record')} among the {resource} of '{target}' have no id, by which a migration knows records: it "
-                f"would create again what is there. Leave {resource} out (--resources)."
-            )
+    for name in lists:
+        _whole(capture, known.get(nested_resource(name)) or read_nested(capture, client, name, on_progress))
+    raw = folder / f"target-{resource}.parquet"
+    with storage_errors(raw):
         for name in lists:
-            _whole(capture, known.get(nested_resource(name)) or read_nested(capture, client, name, on_progress))
-        raw = folder / f"target-{resource}.parquet"
-        with storage_errors(raw):
-            whole = RecordListing(capture.raw_path(resource), capture.key_of(f"raw_{resource}"))
-            for name in lists:
-                nested = nested_resource(name)
-                entries = RecordListing(capture.raw_path(nested), capture.key_of(f"raw_{nested}"))
-                whole = _with_entries(whole, entries, name, capture.path)
-            shutil.move(whole.path, raw)
-            shutil.rmtree(capture.path)
-        return replace(whole, path=raw)
-
-    def _capture(self, target: str, run: str, resource: str) -> Capture:
-        """The interrupted capture of an earlier run, or a new one."""
-        tenant, name, resources = self._settings.tenant(target), f"{run}-{resource}", (resource, f"to {run}")
-        library = {"base_url": tenant.base_url, "api": tenant.api}
-        return continue_capture(self._data, target, name, resources, **library, now=self._clock.now())
+            whole = _with_entries(whole, _raw(capture, nested_resource(name)), name, capture.path)
+        shutil.move(whole.path, raw)
+        shutil.rmtree(capture.path)
+    return replace(whole, path=raw)
 
 
 def _whole(capture: Capture, result: ResourceFacts | Unreadable) -> ResourceFacts:
@@ -157,10 +133,9 @@ def _whole(capture: Capture, result: ResourceFacts | Unreadable) -> ResourceFact
     )
 
 
-def _identified_rows(capture: Capture, resource: str) -> int:
-    """The records of a reading that have an id."""
-    listing = RecordListing(capture.raw_path(resource), capture.key_of(f"raw_{resource}"))
-    return sum(map(len, listing.ids()))
+def _raw(capture: Capture, resource: str) -> RecordListing:
+    """A list that was read."""
+    return RecordListing(capture.raw_path(resource), capture.key_of(f"raw_{resource}"))
 
 
 def reading_name(run: str, plan: Plan, journal: Journal) -> str:

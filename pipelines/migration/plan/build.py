@@ -123,7 +123,7 @@ class PlanBuilder:
             self._described(client)  # it says what a new publication must have, and where an upload is signed
         for resource in self._source:
             if to_move or self._is_learned(resource):
-                self._target[resource] = session.reader.read(request.target, client, self._folder, "plan", resource)
+                self._target[resource] = session.read(request.target, client, self._folder, "plan", resource)
         self._learn_types(client)
 
     @property

@@ -6,7 +6,7 @@ about everything else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from pipelines.migration.model.resource_types import ResourceType, without_signe
 from pipelines.migration.plan.comparison import Match
 from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict, WrittenField, merge_field
 from pipelines.migration.plan.files import planned_files
+from pipelines.migration.plan.mapped_references import MappedForm
 from pipelines.migration.plan.merges import (
     MERGE_INTO_ANOTHER,
     MERGE_UNCLEAR,
@@ -49,6 +50,10 @@ class Outcome(NamedTuple):
         """The fields of these verdicts, in the order in which they are sent."""
         return [name for name, verdict in self.verdicts.items() if verdict in verdicts]
 
+    def both(self, *verdicts: FieldVerdict) -> dict[str, list[str | None]]:
+        """The same fields with the values of both sides."""
+        return {name: [self.source.get(name), self.target.get(name)] for name in self.with_verdict(*verdicts)}
+
 
 def compared_fields(resource_type: ResourceType, ids: TargetIds) -> list[str]:
     """References to a resource that was not matched are compared within one library only, whose ids they are."""
@@ -72,7 +77,7 @@ def _action_and_reason(resource_type: ResourceType, match: Match, verdicts: Verd
     if match.reason is not None:
         return Action.CONFLICT, match.reason
     if match.target_id is None:
-        quarantined = _quarantine_reason(resource_type, match.source.reason, match.source.values)
+        quarantined = _quarantine_reason(resource_type, match.source)
         return (Action.CREATE if quarantined is None else Action.QUARANTINED), quarantined
     kinds = {*verdicts.values()}
     reason = next((reason for verdict, reason in CONFLICTS.items() if verdict in kinds), None)
@@ -81,16 +86,11 @@ def _action_and_reason(resource_type: ResourceType, match: Match, verdicts: Verd
     return (Action.PATCH if FieldVerdict.PATCH in kinds else Action.UNCHANGED), None
 
 
-def _quarantine_reason(resource_type: ResourceType, reason: str | None, values: Mapping[str, Any]) -> str | None:
-    """Why a record that the target lacks cannot be created there; none where it can.
-
-    `reason`: what its references say; `values`: what is sent.
-    """
+def _quarantine_reason(resource_type: ResourceType, record: MappedForm) -> str | None:
+    """Why a record that the target lacks cannot be created there; none where it can."""
     if not resource_type.created:
         return LOCATION_MISSING
-    if reason is not None:
-        return reason
-    return None if values else NOTHING_TO_SEND
+    return record.reason or (None if record.values else NOTHING_TO_SEND)
 
 
 def _verdicts(
@@ -158,21 +158,18 @@ class RowMaker:
         references = {name: reference for name, reference in match.source.references.items() if name in sent}
         for name in resource.posted.keys() & {*sent}:
             references[name] = self._added_later(name, match.source.values.get(name, []), references.get(name))
-        payload = self._payload(
-            match, [name for name in sent if name not in references], is_new=action == Action.CREATE
-        )
-        kept = [
-            name
-            for name in outcome.with_verdict(FieldVerdict.SAME)
-            if name in match.wanted and outcome.source.get(name) != outcome.target.get(name)
-        ]
-        expected = self._expected(outcome, [name for name in sent if name not in references], kept, references)
+        at_once = [name for name in sent if name not in references]
+        kept = {
+            name: values
+            for name, values in outcome.both(FieldVerdict.SAME).items()
+            if name in match.wanted and values[0] != values[1]
+        }
+        expected = self._expected(outcome, at_once, kept, references)
         files = self._files(match, outcome.action)
         if action == Action.UNCHANGED and any(file.action == FileAction.UPLOAD for file in files):
             action = Action.PATCH
         if reason is None and match.twins and action in (Action.PATCH, Action.UNCHANGED):
             reason = TWINS
-        conflicts = outcome.with_verdict(*CONFLICTS)
         unsent, why = self._left_out(match)
         matched_by = match.matched_by
         if matched_by is None and match.decision in (Decision.CREATE, Decision.SKIP):
@@ -184,17 +181,17 @@ class RowMaker:
             action=action,
             matched_by=matched_by,
             title=resource.title(match.source.values),
-            payload=payload,
+            payload=self._payload(match, at_once, is_new=action == Action.CREATE),
             before=self._before(match, sent) if outcome.action == Action.PATCH else {},
             expected=expected,
-            differing={name: [outcome.source.get(name), outcome.target.get(name)] for name in conflicts},
+            differing=outcome.both(*CONFLICTS),
             reason=reason,
             candidates=match.twins if reason == TWINS else match.candidates,
             files=files,
             unsent=unsent,
             why=why,
             references=references,
-            kept={name: [outcome.source.get(name), outcome.target.get(name)] for name in kept},
+            kept=kept,
             after=[*match.source.after] if action == Action.CREATE else [],
         )
 
@@ -229,7 +226,7 @@ class RowMaker:
         return {name: whole.get(name) for name in names}
 
     def _expected(
-        self, outcome: Outcome, sent: Sequence[str], kept: Sequence[str], references: Mapping[str, Any]
+        self, outcome: Outcome, sent: Sequence[str], kept: Container[str], references: Mapping[str, Any]
     ) -> dict[str, str | None]:
         """Field → digest of the value that the target should have afterwards, also where the service is known to keep another one.
 

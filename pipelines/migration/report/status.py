@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import msgspec
@@ -25,6 +25,7 @@ from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications
 from pipelines.records.values import RecordId
+from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors
 
 DONE_AS = {
@@ -141,12 +142,9 @@ def three_way(
     journal: Journal,
     source_id: RecordId,
     publications: ResourceType,
-    find: Callable[[str], Mapping[str, str] | None],
+    client: LibraryClient,
 ) -> RecordView:
-    """One publication from all sides. `publications`: how the plan moves them.
-
-    `find`: gets a record of the target by its path, in compared form; none where it does not exist.
-    """
+    """One publication from all sides. `publications`: how the plan moves them."""
     row = _row(plan, source_id)
     entry = next(
         (
@@ -157,7 +155,8 @@ def three_way(
         None,
     )
     target_id = row.target_id if entry is None or entry.target_id is None else entry.target_id
-    live = None if target_id is None else find(record_path(row.resource, target_id))
+    record = None if target_id is None else client.find_record(record_path(row.resource, target_id))
+    live = None if record is None else publications.compared_record(record)
     source, before = (
         _side(publications, plan.side(name), number) for name, number in ((SOURCE, source_id), (TARGET, row.target_id))
     )
