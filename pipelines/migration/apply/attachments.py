@@ -28,7 +28,7 @@ from pipelines.migration.model.journal_entries import (
     WriteState,
 )
 from pipelines.migration.model.plan import PlannedFile, PlanRow
-from pipelines.migration.model.step import Step
+from pipelines.migration.model.step import Request, Step
 from pipelines.migration.plan.files import OCTETS
 from pipelines.records.files import COVER, AttachedFile, attached_files
 from pipelines.records.values import RecordId
@@ -134,21 +134,19 @@ class Attachments:
         while True:
             number = self._intend(row, target_id, file)
             try:
-                with self._journal.sending(number) as leave:
-                    if file.kind == COVER:
-                        request = self._forms.change(row, target_id, {COVER: uploaded})
-                        answer = self._step.client.write(request.method, request.path, request.body, on_leave=leave)
-                        asset_id, changes = None, changes_in(file, answer if isinstance(answer, dict) else {})
-                    else:
-                        body = {
-                            "publication_id": target_id,
-                            "content_type": file.content_type or OCTETS,
-                            "file": uploaded,
-                        }
-                        body |= {"name": file.name} if file.name else {}
-                        asset = self._step.client.create("assets", body, fields=body, on_leave=leave)
-                        asset_id = int(asset["id"])
-                        changes = self._changes(row, target_id, file, asset)
+                if file.kind == COVER:
+                    answer = self._step.send(self._forms.change(row, target_id, {COVER: uploaded}), number)
+                    asset_id, changes = None, changes_in(file, answer if isinstance(answer, dict) else {})
+                else:
+                    body = {
+                        "publication_id": target_id,
+                        "content_type": file.content_type or OCTETS,
+                        "file": uploaded,
+                    }
+                    body |= {"name": file.name} if file.name else {}
+                    asset = self._step.create(Request("POST", "assets", body, body), number)
+                    asset_id = int(asset["id"])
+                    changes = self._changes(row, target_id, file, asset)
             except RefusedError as refusal:
                 if not is_upload_lost(refusal) or uploads == UPLOADS:
                     raise

@@ -62,9 +62,8 @@ class Merges:
         if problem := self._without_effect.get(row.resource):
             raise FailedWriteError(problem)
         written = self._step.intend(row, WriteKind.MERGE, str(number), target_id=row.target_id, wanted=row.expected)
-        request = self._forms.merge(row, number)
         try:
-            response = self._step.send(request.method, request.path, request.body, written)
+            response = self._step.send(self._forms.merge(row, number), written)
         except RefusedError as refusal:
             is_gone = refusal.status == HTTPStatus.NOT_FOUND
             if not is_gone or (remaining := self._remaining(row, number)) is None:

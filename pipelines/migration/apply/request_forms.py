@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from pipelines.errors import RefusedError
@@ -21,7 +21,7 @@ from pipelines.migration.model.field_mapping import PLAIN, id_of, several
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType, Source
-from pipelines.migration.model.step import Step
+from pipelines.migration.model.step import Request, Step
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.files import COVER, PRESIGN
 from pipelines.records.paths import members_apart, nested, objects_of
@@ -33,18 +33,6 @@ from pipelines.shapes.model import Description
 
 class StoppedResourceError(LeftRowError):
     """The target refused the form of this resource's requests too often: the row is left."""
-
-
-class Request(NamedTuple):
-    """A request that writes."""
-
-    method: str
-    path: str
-    body: dict[str, Any]
-    fields: Collection[str]
-    """The names of the fields that are sent."""
-    answer_id: str = ""
-    """As `ResourceType.answer_id`, of a creation."""
 
 
 class RequestForms:
@@ -137,10 +125,10 @@ class RequestForms:
             content = {name: value for name, value in named.items() if taken is None or name in taken} | content
         return Request(resource_type.method, path, _wrapped(resource_type.wrapped_in, content), content.keys())
 
-    def action(self, row: PlanRow, field: str, target_id: RecordId) -> tuple[str, str]:
-        """Method and path of the request that sets a field of a new record."""
+    def action(self, row: PlanRow, field: str, target_id: RecordId) -> Request:
+        """The request that sets a field of a new record."""
         method, path = self._types[row.resource].after_create[field].split()
-        return method, f"{record_path(row.resource, target_id)}/{path}"
+        return Request(method, f"{record_path(row.resource, target_id)}/{path}", {})
 
     def posted(self, row: PlanRow) -> dict[str, list[RecordId]]:
         """The references of a row that are added to lists below its record, each with its ids."""

@@ -36,7 +36,7 @@ from pipelines.migration.model.journal_entries import (
     is_done,
 )
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.model.step import Step
+from pipelines.migration.model.step import Request, Step
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, as_id
@@ -138,7 +138,7 @@ class Writer:
                     continue
                 member = self.step.intend(row, WriteKind.MEMBER, f"{name} {record_id}", target_id=target_id)
                 try:
-                    self.step.send("POST", path, {key: record_id}, member)
+                    self.step.send(Request("POST", path, {key: record_id}), member)
                 except RefusedError as refusal:
                     problem = f"its list was not filled: {refusal}"
                     self._journal.refused(member, problem, refusal.status)
@@ -173,9 +173,8 @@ class Writer:
     def _act(self, row: PlanRow, field: str, target_id: RecordId) -> None:
         """Set a field of a new record by its own request, which may be repeated at any time."""
         number = self.step.intend(row, WriteKind.ACTION, field, target_id=target_id)
-        method, path = self.forms.action(row, field, target_id)
         try:
-            self.step.send(method, path, {}, number)
+            self.step.send(self.forms.action(row, field, target_id), number)
         except RefusedError as refusal:
             raise self._journal.refused(number, f"{field} was not set: {refusal}", refusal.status) from None
         self.records.changed(row.resource, target_id)
@@ -202,15 +201,7 @@ class Writer:
             number = self.step.intend(row, WriteKind.CREATE, wanted=row.expected)
             try:
                 payload = row.payload if cover is None else {**row.payload, COVER: cover}  # service.md#covers
-                request = self.forms.create(row, payload)
-                with self._journal.sending(number) as leave:
-                    record = self.step.client.create(
-                        request.path,
-                        request.body,
-                        fields=request.fields,
-                        answer_id=request.answer_id,
-                        on_leave=leave,
-                    )
+                record = self.step.create(self.forms.create(row, payload), number)
             except UnclearError:
                 raise
             except RefusedError as refusal:
@@ -260,8 +251,7 @@ class Writer:
             self._journal.done(number, target_id=target_id, held={}, message=" ".join(result.omitted))
             return
         try:
-            request = self.forms.change(row, target_id, payload)
-            response = self.step.send(request.method, request.path, request.body, number)
+            response = self.step.send(self.forms.change(row, target_id, payload), number)
         except RefusedError as refusal:
             reduced = self._references.without_missing(row, refusal, result.lasting)
             if reduced is None or not reduced.payload:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from pipelines.backup.read import Progress
 from pipelines.migration.limits import LIMITS, Limits
@@ -22,6 +22,18 @@ ReadListing = Callable[[str], AbstractContextManager[RecordListing]]
 
 OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
 """Opens a stored content by its SHA-256."""
+
+
+class Request(NamedTuple):
+    """A request that writes."""
+
+    method: str
+    path: str
+    body: Mapping[str, Any] | None = None
+    fields: Collection[str] = ()
+    """The names of the fields that are sent."""
+    answer_id: str = ""
+    """As `ResourceType.answer_id`, of a creation."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,13 @@ class Step:
         """(kind, part) → this plan's write of the record of a row."""
         return self.journal.writes(self.plan.name, row.resource, row.source_id)
 
-    def send(self, method: str, path: str, body: Mapping[str, Any] | None, *numbers: int) -> Any:
+    def send(self, request: Request, *numbers: int) -> Any:
         """Send the request of these entries of the journal; returns the response."""
         with self.journal.sending(*numbers) as leave:
-            return self.client.write(method, path, body, on_leave=leave)
+            return self.client.write(request.method, request.path, request.body, on_leave=leave)
+
+    def create(self, request: Request, number: int) -> dict[str, Any]:
+        """Send the request of an entry that creates a record; returns that, with its id."""
+        path, body, fields, answer_id = request[1:]
+        with self.journal.sending(number) as leave:
+            return self.client.create(path, body or {}, fields=fields, answer_id=answer_id, on_leave=leave)

@@ -37,7 +37,7 @@ from pipelines.migration.report.issues import (
 from pipelines.records.advice import field_name
 from pipelines.report.issues import safe_text
 from pipelines.report.rendering import day, html, longest_bar
-from pipelines.store.durable import replacing, storage_errors, write_atomically
+from pipelines.store.durable import replacing, storage_errors
 
 PACKAGE = "pipelines.migration.report"
 
@@ -73,25 +73,17 @@ def _write_html(plan: Plan, context: Mapping[str, Any]) -> None:
 
     rows = PageRows(plan)
     pieces = rows.json()
-    first = next(pieces, None)
-    if first is None:
-        page = html(PACKAGE, "plan.html", {**context, "decide": None})
-        write_atomically(plan.path(HTML), page.encode())
-        return
-    code = script()
+    first, code = next(pieces, b""), script()
     # the files of the project, and a place that no text of a record can name, because Jinja escapes it
     decide = {"script": code, "style": style(), "policy": policy(code), "rows": _ROWS_HERE, "about": _ABOUT_HERE}
-    page = html(
-        PACKAGE,
-        "plan.html",
-        {**context, "decide": {name: Markup(text) for name, text in decide.items()}},  # noqa: S704
-    )
+    marked = {name: Markup(text) for name, text in decide.items()} if first else None  # noqa: S704
+    page = html(PACKAGE, "plan.html", {**context, "decide": marked})
     before, _, rest = page.partition(_ROWS_HERE)
     between, _, after = rest.partition(_ABOUT_HERE)
     with replacing(plan.path(HTML)) as file:
         file.write(before.encode())
         file.writelines(chain([first], pieces))
-        file.write(between.encode() + rows.about() + after.encode())
+        file.write(between.encode() + (rows.about() if first else b"") + after.encode())
 
 
 def _colours(facts: PlanFacts) -> dict[Action, str]:

@@ -6,10 +6,9 @@ Nothing is deleted except what the journal says this plan created or attached.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
 from pipelines.errors import RefusedError
 from pipelines.inventory import record_path
@@ -24,6 +23,7 @@ from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.file_comparison import described_files, part_of
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
+from pipelines.migration.model.step import Request
 from pipelines.migration.undo.decision import InverseRow, TargetRecord, inverse_row
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.undo.worklist import OPEN, UndoItem, item_of, worklist
@@ -119,30 +119,28 @@ class UndoRun(Executor[UndoResult]):
     def _take_back(self, item: UndoItem, inverse: InverseRow) -> None:
         """Send the requests of a row; the entries that each undoes are in the journal when it leaves and once it is answered."""
         numbers = {entry.part: entry.number for entry in item.open_entries}
-        for file in inverse.files:
-            number = numbers[part_of(file)]
-            self._request("DELETE", f"assets/{file.target_asset_id}", [number])
+        record = record_path(inverse.resource, inverse.target_id)
+        below = {numbers[part_of(file)]: f"assets/{file.target_asset_id}" for file in inverse.files}
+        below |= {number: f"{record}/{path}" for number, path in inverse.members.items()}
+        for number, path in below.items():
+            self._request(Request("DELETE", path), number)
             self._journal.undone(number)
-        for number, path in inverse.members.items():
-            self._request("DELETE", f"{record_path(inverse.resource, inverse.target_id)}/{path}", [number])
-            self._journal.undone(number)
-        if inverse.members:
             self._writer.records.changed(inverse.resource, inverse.existing_target_id)
         if inverse.payload:
             change = self._writer.forms.change(inverse, inverse.existing_target_id, inverse.payload)
-            self._request(change.method, change.path, inverse.undoes, change.body)
+            self._request(change, *inverse.undoes)
             self._writer.records.changed(inverse.resource, inverse.existing_target_id)
         elif inverse.action == Action.DELETE:
-            self._request("DELETE", record_path(inverse.resource, inverse.target_id), inverse.undoes)
+            self._request(Request("DELETE", record), *inverse.undoes)
         for entry in item.open_entries if inverse.released else ():
             self._journal.release(entry, inverse.released)
         if inverse.undoes:
             self._journal.undone(*inverse.undoes)
 
-    def _request(self, method: str, path: str, entries: Sequence[int], body: Mapping[str, Any] | None = None) -> None:
+    def _request(self, request: Request, *entries: int) -> None:
         """Send a request; a record that a DELETE does not find is gone: its first try had its effect, or somebody deleted it (I8)."""
         try:
-            self._step.send(method, path, body, *entries)
+            self._step.send(request, *entries)
         except RefusedError as refusal:
-            if method != "DELETE" or not is_record_not_found(refusal):
+            if request.method != "DELETE" or not is_record_not_found(refusal):
                 raise

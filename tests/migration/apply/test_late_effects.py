@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pipelines.migration.model.step import Request
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -218,7 +219,7 @@ def test_a_late_creation_of_another_plan_is_seen_by_the_next_one(pair: LibraryPa
     with pair.migration() as migration, migration.at_target(first) as step:
         number = step.intend(row, WriteKind.CREATE)
         with pytest.raises(Exception, match="may have had its effect"):
-            step.send("POST", row.resource, row.payload, number)
+            step.send(Request("POST", row.resource, row.payload), number)
     with pytest.raises(StopError, match="seems to be there now"):
         pair.apply(second)
     assert len(pair.publications()) == 1
