@@ -139,7 +139,7 @@ class Migration(MigrationSession):
         self.hold(target)
         tenant, now = source.manifest.tenant, self.clock.now()
         earlier = find_mapping(self.settings, tenant, target)
-        request = PlanRequest(source, target, chosen, overwrite=False, first_days=False, sends_invalid=False, now=now)
+        request = PlanRequest(source, target, chosen, now)
         path = mapping_path(self.settings, tenant, target)
         self.data.prepare()
         with temporary_folder(self.data.path / f"mapping-{target}") as folder, self.client(target) as client:

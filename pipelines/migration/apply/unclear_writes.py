@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipelines.errors import RefusedError
 from pipelines.inventory import LIST_PATHS
@@ -33,8 +32,7 @@ from pipelines.migration.model.target_reading import numbered
 from pipelines.records.values import RecordId, id_order
 
 
-@dataclass(frozen=True)
-class NewRecord:
+class NewRecord(NamedTuple):
     """A record of the target that no entry accounts for. `number`: its id; `digests`: of all its fields."""
 
     number: RecordId
@@ -42,17 +40,12 @@ class NewRecord:
     digests: Mapping[str, str | None]
 
 
-@dataclass(frozen=True)
-class UnclearCreate:
-    """A create without a response. `expected`: field → digest of what was sent."""
+class UnclearCreate(NamedTuple):
+    """A create without a response. `expected`: field → digest of what was sent, without the references that were left out."""
 
     row: PlanRow
     entry: JournalEntry
-
-    @property
-    def expected(self) -> Mapping[str, str | None]:
-        """Field → digest of what was sent, without the references that were left out, if any."""
-        return self.entry.wanted or self.row.expected
+    expected: Mapping[str, str | None]
 
 
 Settle = Callable[[PlanRow, JournalEntry], bool]
@@ -84,7 +77,8 @@ class UnclearWrites:
             for row in self._plan.rows(*WRITTEN_ACTIONS, resources=[name]):
                 for entry in of_resource.get(row.source_id, ()):
                     if entry.kind == WriteKind.CREATE:
-                        creates.append(UnclearCreate(self._references.resolve(row, []), entry))
+                        resolved = self._references.resolve(row, [])
+                        creates.append(UnclearCreate(resolved, entry, entry.wanted or resolved.expected))
                     else:
                         self._settle_one(row, entry)
             if creates:

@@ -84,13 +84,13 @@ class PlanRequest:
     """The tenant."""
     resources: tuple[str, ...]
     """The other resources that are moved, in the order in which they are written."""
-    overwrite: bool
-    """Where both sides have different values, the source's value counts."""
-    first_days: bool
-    """A date that is only a year or a month is sent as its first day."""
-    sends_invalid: bool
-    """Identifiers that break the rules of their type are sent, too."""
     now: datetime
+    overwrite: bool = False
+    """Where both sides have different values, the source's value counts."""
+    first_days: bool = False
+    """A date that is only a year or a month is sent as its first day."""
+    sends_invalid: bool = False
+    """Identifiers that break the rules of their type are sent, too."""
     mapping: MappingFile | None = None
     """How records are moved that the service does not document; as learned, where there is none."""
 

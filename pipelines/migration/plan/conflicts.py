@@ -320,16 +320,14 @@ def _decision(cells: Mapping[str, str]) -> RecordDecision | None:
         raise ValueError(
             f"'{text}', but '{_quoted(cells.get('source_id', ''))}' in column source_id is not the id of a record"
         )
-    if decision in (Decision.CREATE, Decision.SKIP):
-        if number:
-            raise ValueError(f"'{text}': {decision} takes no number")
-        return RecordDecision(resource, source, decision, None, cells.get("title", ""))
+    takes_none = decision in (Decision.CREATE, Decision.SKIP)
+    if number and takes_none:
+        raise ValueError(f"'{text}': {decision} takes no number")
     if decision == Decision.MERGE and resource not in MERGEABLE:
         raise ValueError(f"'{text}', but only {' and '.join(MERGEABLE)} can be merged")
-    target = _id(number) if number else _id(cells.get("candidates", ""))
-    if decision == Decision.MERGE:
-        return RecordDecision(resource, source, decision, _id(number) if number else None, cells.get("title", ""))
-    if target is None:
+    needs_one = not takes_none and decision != Decision.MERGE
+    target = _id(number or (cells.get("candidates", "") if needs_one else ""))
+    if needs_one and target is None:
         raise ValueError(f"'{text}' names no record of the target: write its number after it ({decision} 123)")
     return RecordDecision(resource, source, decision, target, cells.get("title", ""))
 
