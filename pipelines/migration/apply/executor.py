@@ -54,7 +54,7 @@ class Executor(ABC, Generic[Result]):
         self._plan = writer.step.plan
         self._journal = writer.step.journal
         self.result = result
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.workers = worker_count(writer.step.client.requests_per_minute)
         self._tried = self._failed = self._temporary_errors = 0
         """Rows; the last ones are in a row."""
@@ -129,13 +129,11 @@ class Executor(ABC, Generic[Result]):
         except UnclearError as error:
             result.unclear = str(error)
             if self._turn <= TRIES:
-                with self._lock:
-                    self._postpone(result)
+                self._postpone(result)
                 return
             result.problems.append(f"{error} The next {self.command} of this plan looks it up.")
         except LeftRowError as error:
-            with self._lock:
-                self._add(left=1, waiting=error.waits)
+            self._add(left=1, waiting=error.waits)
             return
         except TemporaryError as error:
             if self._writer.stopped or (self.is_ordered and not is_first_turn):
@@ -145,17 +143,16 @@ class Executor(ABC, Generic[Result]):
                 is_down = self._temporary_errors >= TEMPORARY_IN_A_ROW
             if is_down:  # rather than this row at fault
                 self._pause(error, PAUSE / self.workers)
-            with self._lock:
-                if is_first_turn:
-                    self._postpone(result)
-                    return
-                result.problems.append(f"{error} The next {self.command} of this plan tries it again.")
+            if is_first_turn:
+                self._postpone(result)
+                return
+            result.problems.append(f"{error} The next {self.command} of this plan tries it again.")
         else:
             with self._lock:
                 self._temporary_errors, self._waited = 0, 0.0
-                if result.may_pass and is_first_turn:
-                    self._postpone(result)
-                    return
+            if result.may_pass and is_first_turn:
+                self._postpone(result)
+                return
         with self._lock:
             self._count(result)
 
@@ -167,8 +164,9 @@ class Executor(ABC, Generic[Result]):
 
     def _add(self, **numbers: int) -> None:
         """Add to the counts of the result."""
-        for name, number in numbers.items():
-            setattr(self.result, name, getattr(self.result, name) + number)
+        with self._lock:
+            for name, number in numbers.items():
+                setattr(self.result, name, getattr(self.result, name) + number)
 
     def _count(self, result: RowResult) -> None:
         row, failures = result.row, [*result.lasting, *result.problems]

@@ -167,7 +167,7 @@ class ApplyRun(Executor[ApplyResult]):
             if written and linked:
                 self.result.unchanged += 1
             elif not self._selection.wants(row):
-                self.result.left += 1
+                self._add(left=1)
             elif not written:
                 yield row
 
@@ -190,7 +190,7 @@ class ApplyRun(Executor[ApplyResult]):
             if self._selection.limit is None or number < self._selection.limit:
                 yield row
             else:
-                self.result.left += 1
+                self._add(left=1)
 
     def _send(self, result: RowResult) -> None:
         self._writer.write(result.row, result)

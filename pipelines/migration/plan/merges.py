@@ -53,32 +53,19 @@ class Merge(NamedTuple):
 
     remains: RecordId
     ids: list[RecordId]
+    fits: bool
+    """Whether the one that a person named to remain is one of those that fit the record of the source."""
 
 
 def decided_merge(match: Match) -> Merge | None:
     """The merge that a person decided for a record; None where there is nothing, or nothing any more, to merge."""
     if match.decision != Decision.MERGE or match.reason not in (None, SEVERAL):
         return None
-    group = _group(match)
+    group = match.candidates if match.target_id is None else [match.target_id, *match.twins]
     remains = match.decided_id or match.target_id or min(group, key=id_order, default=0)
+    fits = match.decided_id in (None, *group)
     ids = sorted((number for number in group if number != remains), key=id_order)
-    return Merge(remains, ids) if ids and remains in group else None
-
-
-def is_into_another(match: Match) -> bool:
-    """Whether the record that is to remain is none of those that fit, although no other question is open."""
-    remains = match.decided_id
-    return (
-        match.decision == Decision.MERGE
-        and remains is not None
-        and match.reason in (None, SEVERAL)
-        and remains not in _group(match)
-    )
-
-
-def _group(match: Match) -> list[RecordId]:
-    """The records of the target that fit."""
-    return match.candidates if match.target_id is None else [match.target_id, *match.twins]
+    return Merge(remains, ids, fits) if ids or not fits else None
 
 
 def merge_row(resource_type: ResourceType, match: Match, merge: Merge, same: dict[str, str | None]) -> PlanRow:

@@ -26,7 +26,6 @@ from pipelines.migration.plan.merges import (
     MERGE_INTO_ANOTHER,
     MERGE_UNCLEAR,
     decided_merge,
-    is_into_another,
     merge_row,
 )
 from pipelines.migration.plan.target_ids import TargetIds
@@ -139,8 +138,8 @@ class RowMaker:
     def row(self, match: Match) -> PlanRow:
         """The row of a record. Records of which an earlier row disposes are not merged again."""
         merge, name = decided_merge(match), self.resource_type.resource
-        if is_into_another(match):
-            match = match._replace(reason=MERGE_INTO_ANOTHER)
+        if merge is not None and not merge.fits:
+            return self._row(match._replace(reason=MERGE_INTO_ANOTHER))
         if merge is None or any((name, number) in self.ids.merged for number in (merge.remains, *merge.ids)):
             return self._row(match)
         if self.resource_type.merge is None:

@@ -13,8 +13,9 @@ from typing import Self
 import pyarrow as pa
 
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
+from pipelines.migration.model.comparable import cells_of
 from pipelines.migration.model.resource_types import is_written_later
-from pipelines.records.values import RecordId, record_id
+from pipelines.records.values import RecordId
 
 _SCHEMA = """
     CREATE TABLE planned (resource TEXT, source_id, target_id, place INTEGER PRIMARY KEY, UNIQUE (resource, source_id))
@@ -43,10 +44,8 @@ class TargetIds:
         """Store the target ids of rows of the plan. `to_be_created`: whether the plan creates the records that the target lacks."""
         names = ("resource", "source_id", "target_id", "action")
         rows = [
-            (resource, record_id(source_id), None if action == Action.CREATE else record_id(target_id))
-            for resource, source_id, target_id, action in zip(
-                *(batch.column(name).to_pylist() for name in names), strict=True
-            )
+            (resource, source_id, None if action == Action.CREATE else target_id)
+            for resource, source_id, target_id, action in cells_of(batch, names)
             if (action == Action.CREATE and to_be_created)
             or (target_id is not None and action in (*PRESENT_ACTIONS[1:], Action.CONFLICT))
         ]
