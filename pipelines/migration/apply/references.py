@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from pipelines.errors import AccessDeniedError, RefusedError
 from pipelines.inventory import record_path
@@ -32,11 +32,6 @@ class UntriedReferenceError(LeftRowError):
     waits = True
 
 
-def links_of(row: PlanRow) -> dict[str, PlannedReference]:
-    """The references of a row that are set once all rows are written."""
-    return {name: reference for name, reference in row.references.items() if reference.later}
-
-
 def own_references(row: PlanRow) -> set[RecordId]:
     """The records of its own resource that have to be created before a row is written."""
     return {
@@ -54,29 +49,21 @@ class References:
         self._step = step
         self._types = step.types
 
-    def resolve(self, row: PlanRow, problems: list[str]) -> PlanRow:
-        """Returns the row with the ids of the records to which it refers, without its links.
+    def resolve(self, row: PlanRow, problems: list[str], *, later: bool = False) -> PlanRow:
+        """Returns the row with the ids of the records to which it refers, without its links; or `later` as a change that sets these.
 
         Where such a record could not be created, a record that does not need it goes without the reference, which is added to `problems`;
         any other is refused: `FailedWriteError`. Raises `UntriedReferenceError` where nobody has tried to.
         """
         if not row.references:
             return row
-        links = links_of(row)
-        values = self._values(
-            row, {name: reference for name, reference in row.references.items() if name not in links}, problems
-        )
-        expected = row.expected | {
-            name: self._types[row.resource].digest_of(name, value) for name, value in values.items()
-        }
-        return msgspec.structs.replace(row, payload=row.payload | values, expected=expected, references={})
-
-    def links(self, row: PlanRow, problems: list[str]) -> PlanRow:
-        """Returns the row as a change that sets its links. Raises the same errors as `resolve`."""
-        values = self._values(row, links_of(row), problems)
-        before = {name: row.before.get(name) for name in values}
+        chosen = {name: reference for name, reference in row.references.items() if reference.later == later}
+        values = self._values(row, chosen, problems)
         expected = {name: self._types[row.resource].digest_of(name, value) for name, value in values.items()}
-        return msgspec.structs.replace(row, payload=values, before=before, expected=expected, references={}, files=[])
+        if later:
+            before = {name: row.before.get(name) for name in values}
+            return replace(row, payload=values, before=before, expected=expected, references={}, files=[])
+        return replace(row, payload=row.payload | values, expected=row.expected | expected, references={})
 
     def _values(self, row: PlanRow, references: Mapping[str, PlannedReference], problems: list[str]) -> dict[str, Any]:
         target_ids = {name: self._target_ids(row, name, reference, problems) for name, reference in references.items()}
@@ -120,21 +107,18 @@ class References:
         resource_type = self._types[row.resource]
         if resource_type.needs_references or not is_record_not_found(refusal):
             return None
-        names = [
-            name
+        missing = {
+            name: (resource, number)
             for name in resource_type.references
             if (resource := resource_type.fields[name].leads_to) in LOOKED_UP
             and (number := id_of(row.payload.get(name))) is not None
             and self._is_missing(resource, number)
-        ]
-        if not names:
-            return None
-        for name in names:
-            number, resource = id_of(row.payload[name]), resource_type.fields[name].leads_to
+        }
+        for name, (resource, number) in missing.items():
             problem = f"{name} {number}: not sent, the target has no such record ({resource}/{number}). {refusal}"
             if problem not in problems:
                 problems.append(problem)
-        return row.without(names)
+        return row.without(missing) if missing else None
 
     def _is_missing(self, resource: str, number: RecordId) -> bool:
         """Whether the service says that there is no such record; any other answer leaves that open."""

@@ -114,7 +114,7 @@ class Writer:
         creation = self.step.entries(row).get((WriteKind.CREATE, ""))
         target_id = creation.target_id if creation is not None and creation.target_id else row.existing_target_id
         try:
-            row = self.forms.reduced(self._references.links(row, result.problems), result.omitted)
+            row = self.forms.reduced(self._references.resolve(row, result.problems, later=True), result.omitted)
             posted = self.forms.posted(row)
             change = row.without(posted)
             if change.payload or not posted:

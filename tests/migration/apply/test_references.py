@@ -72,7 +72,7 @@ def test_a_record_that_cannot_refer_is_refused_until_the_next_apply(
     reference = PlannedReference([Referred("users", 9, None)], {"source": 9}, later=later)
     planned = book({}, resource=resource, references={"contributor": reference})
     with pytest.raises(FailedWriteError, match=r"contributor: users 9, to which it refers, was not created"):
-        references.links(planned, []) if later else references.resolve(planned, [])
+        references.resolve(planned, [], later=later)
     [entry] = journal.of_record(resource, 1)
     assert (entry.kind, entry.state) == (kind, WriteState.REFUSED)
 
