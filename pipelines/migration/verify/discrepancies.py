@@ -56,16 +56,15 @@ class Discrepancies:
         self._result = result
         self._table = table
         self._lock = threading.Lock()
-        self._last_differing: tuple[str, RecordId | None] | None = None
         self.counts = Counter[tuple[str, bool]]()
         """(code, whether it is about a file) → records, or files, without what the plan could not send.
 
-        A record that differs in several fields counts once.
+        Who finds a record that differs counts it here, because it may differ in several fields.
         """
         write_lines(COLUMNS, (), table)
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Add some; the fields of a record follow each other."""
+        """Add some."""
         for finding in findings:
             texts = {name: safe_text(getattr(finding, name), MOST_CHARACTERS) for name in ("title", "problem")}
             with self._lock:
@@ -79,8 +78,6 @@ class Discrepancies:
         write_line((finding.code, finding.resource, *ids, *values, message), self._table)
         if finding.lacking:
             return
-        is_file, record = finding.field in {FILES, COVER}, (finding.resource, finding.source_id)
-        if is_file or finding.code != DIFFERING or record != self._last_differing:
+        is_file = finding.field in {FILES, COVER}
+        if is_file or finding.code != DIFFERING:
             self.counts[finding.code, is_file] += 1
-        if finding.code == DIFFERING and not is_file:
-            self._last_differing = record

@@ -72,6 +72,7 @@ def _add(
     before = plan.side(TARGET, resource).forms([located.target_id or 0 for located, *_rest in differing])
     for located, now, fields in differing:
         row = located.row
+        found.counts[DIFFERING, False] += 1
         sent = row.payload | {name: comparison.reference(row, name) for name in row.references}
         forms = (sources.get(row.source_id), before.get(located.target_id or 0))
         sides = [
