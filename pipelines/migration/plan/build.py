@@ -55,7 +55,6 @@ from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.left_out import LeftOut
 from pipelines.records.shapes.field_names import resource_named, singular
 from pipelines.records.tables.registry import leading_key
-from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import MOST_REQUESTS, ask_description
@@ -275,12 +274,8 @@ class PlanBuilder:
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
         """What the target has twice because a request of an earlier plan took effect late."""
         plans = {plan.name: plan for plan in all_plans(self._session.data)}
-
-        def known_before(plan: str, resource: str, ids: Collection[RecordId]) -> set[RecordId]:
-            return plans[plan].ids_when_planned(resource, ids) if plan in plans else {*ids}  # nobody knows
-
         sides = [Side(inputs.folder / TARGET, resource) for resource in inputs.resources]
-        return [*find_twins(inputs.journal, sides, known_before)]
+        return [*find_twins(inputs.journal, sides, plans)]
 
 
 def plan_facts(request: PlanRequest, settings: Settings, inputs: PlanInputs) -> PlanFacts:

@@ -5,14 +5,14 @@ A twin equals a record that a plan created, was not there when that was planned,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.comparison_database import comparison_database, create_table
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import Twin
+from pipelines.migration.model.plan import Plan, Twin
 from pipelines.migration.model.target_comparison import WRITTEN_IDS
-from pipelines.records.values import RecordId, ids_of
+from pipelines.records.values import ids_of
 
 _TWINS = """
     SELECT n.id, c.source_id, c.target_id, c.plan
@@ -27,12 +27,9 @@ _TWINS = """
     ORDER BY n.id
 """
 
-KnownBefore = Callable[[str, str, Collection[RecordId]], set[RecordId]]
-"""Returns those ids of a resource that were in the target when a plan was made. It gets the plan, the resource and the ids."""
 
-
-def find_twins(journal: Journal, sides: Iterable[Side], known_before: KnownBefore) -> Iterator[Twin]:
-    """Yield the twins in one reading of the target. `sides`: its resources."""
+def find_twins(journal: Journal, sides: Iterable[Side], plans: Mapping[str, Plan]) -> Iterator[Twin]:
+    """Yield the twins in one reading of the target. `sides`: its resources; `plans`: by name, as far as they are there."""
     for side in sides:
         resource = side.resource
         with comparison_database(side.folder, {"records": side}) as database:
@@ -41,7 +38,8 @@ def find_twins(journal: Journal, sides: Iterable[Side], known_before: KnownBefor
         rows = [(*ids_of(ids), plan) for *ids, plan in fetched]
         known_ids = journal.known_ids(resource, [number for number, *_ in rows])
         for plan in sorted({plan for *_, plan in rows}):
-            known_ids |= known_before(plan, resource, [number for number, *_, name in rows if name == plan])
+            ids = {number for number, *_, name in rows if name == plan}
+            known_ids |= plans[plan].ids_when_planned(resource, ids) if plan in plans else ids  # nobody knows
         for number, source_id, target_id, _plan in rows:
             if number not in known_ids:
                 yield Twin(resource=resource, source_id=source_id, target_id=target_id, twins=[number])

@@ -11,12 +11,14 @@ import pytest
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind
+from pipelines.migration.model.plan import TARGET
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.plan.comparison import write_side
 from pipelines.migration.plan.twins import find_twins
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.clock import SystemClock
+from tests.migration.sample_plans import plan_of
 from tests.state_places import Place
 
 MAPS = {"name": "Maps", "title": "Maps", "description": "Of the coast", "abstract": "Of the coast"}
@@ -40,11 +42,9 @@ def find(request: pytest.FixtureRequest, tmp_path: Path, place: Place) -> Find:
             for source_id, target_id in ((10, 1), (11, 6)):
                 number = journal.intend("plan", resource, source_id, WriteKind.CREATE)
                 journal.done(number, target_id=target_id)
-            found = find_twins(
-                journal,
-                [side],
-                lambda plan, name, ids: {5}.intersection(ids) if (plan, name) == ("plan", resource) else set(),
-            )
+            plan = plan_of(tmp_path / f"{len([*tmp_path.iterdir()])}" / "plan")
+            write_side(plan.side(TARGET, resource), [{"id": 5, **MAPS}], resource_type)
+            found = find_twins(journal, [side], {"plan": plan})
             return [(twin.source_id, twin.target_id, twin.twins) for twin in found]
 
     return run
