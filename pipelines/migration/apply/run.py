@@ -133,7 +133,7 @@ class ApplyRun(Executor[ApplyResult]):
 
         One resource after the other, so that the records to which the next one refers exist; links follow at the end.
         """
-        for resource, rows in groupby(self._limited(self._unwritten()), key=attrgetter("resource")):
+        for resource, rows in groupby(self._unwritten(), key=attrgetter("resource")):
             self._write_resource(resource, self._not_there(resource, rows))
         unlinked = (
             row for row, written, linked in self._states() if written and not linked and self._selection.wants(row)
@@ -163,12 +163,15 @@ class ApplyRun(Executor[ApplyResult]):
 
     def _unwritten(self) -> Iterator[PlanRow]:
         """The rows of the selection that are not written yet; counts the others."""
+        chosen = 0
         for row, written, linked in self._states():
+            is_beyond = not written and chosen == self._selection.limit
             if written and linked:
                 self.result.unchanged += 1
-            elif not self._selection.wants(row):
+            elif is_beyond or not self._selection.wants(row):
                 self._add(left=1)
             elif not written:
+                chosen += 1
                 yield row
 
     def _rows(self, resource: str) -> Iterator[PlanRow]:
@@ -184,13 +187,6 @@ class ApplyRun(Executor[ApplyResult]):
             return False
         self._postpone(result)
         return True
-
-    def _limited(self, rows: Iterator[PlanRow]) -> Iterator[PlanRow]:
-        for number, row in enumerate(rows):
-            if self._selection.limit is None or number < self._selection.limit:
-                yield row
-            else:
-                self._add(left=1)
 
     def _send(self, result: RowResult) -> None:
         self._writer.write(result.row, result)
