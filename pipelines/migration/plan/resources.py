@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from pipelines.migration.model.comparable import Side
-from pipelines.migration.model.comparison_database import batches_of
+from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.plan import PEOPLE, SOURCE, TARGET, PlanFacts, PlanRow, stored_row
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import WRITING_ORDER, ResourceType, is_written_later
@@ -19,6 +19,7 @@ from pipelines.migration.plan.mapped_references import mark_waiting, with_known_
 from pipelines.migration.plan.record_rows import RowMaker
 from pipelines.migration.plan.rows import count
 from pipelines.migration.plan.target_ids import TargetIds, merged_before
+from pipelines.records.batches import batch_of_rows
 from pipelines.store.durable import temporary_folder
 from pipelines.store.parquet import TableWriter, table_writer
 
@@ -61,8 +62,8 @@ class _Planner:
         resource, merged = resource_type.resource, {**self._ids.merged}
         with self._compared(resource_type) as matches:
             maker = RowMaker(resource_type, self._ids, self._inputs.overwrite)
-            for batch in batches_of(PLAN, map(stored_row, map(maker.row, matches))):
-                self._ids.note(batch, to_be_created=resource in self._inputs.resources)
+            for step in in_steps(map(maker.row, matches)):
+                self._ids.note(step, to_be_created=resource in self._inputs.resources)
         self._ids.merged = merged
         self._ids.mark_matched(resource)
 
@@ -72,10 +73,10 @@ class _Planner:
         with self._compared(resource_type) as matches:
             self._count_records(resource_type)
             is_referred_to = self._is_referred_to(resource)
-            for batch in batches_of(PLAN, map(stored_row, self._rows(resource_type, matches))):
-                writer.write(batch)
+            for step in in_steps(self._rows(resource_type, matches)):
+                writer.write(batch_of_rows(PLAN, [*map(stored_row, step)]))
                 if is_referred_to:
-                    self._ids.note(batch)
+                    self._ids.note(step)
         self._ids.mark_matched(resource)
 
     def _rows(self, resource_type: ResourceType, matches: Iterable[Match]) -> Iterator[PlanRow]:

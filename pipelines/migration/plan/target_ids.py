@@ -10,10 +10,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Self
 
-import pyarrow as pa
-
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
-from pipelines.migration.model.comparable import cells_of
+from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import is_written_later
 from pipelines.records.values import RecordId
 
@@ -40,20 +38,19 @@ class TargetIds:
         self._known: set[str] = set()
         self.merged: dict[tuple[str, RecordId], RecordId] = {}
 
-    def note(self, batch: pa.RecordBatch | pa.Table, *, to_be_created: bool = True) -> None:
+    def note(self, rows: Iterable[PlanRow], *, to_be_created: bool = True) -> None:
         """Store the target ids of rows of the plan. `to_be_created`: whether the plan creates the records that the target lacks."""
-        names = ("resource", "source_id", "target_id", "action")
-        rows = [
-            (resource, source_id, None if action == Action.CREATE else target_id)
-            for resource, source_id, target_id, action in cells_of(batch, names)
-            if (action == Action.CREATE and to_be_created)
-            or (target_id is not None and action in (*PRESENT_ACTIONS[1:], Action.CONFLICT))
-        ]
+        ids = (
+            (row.resource, row.source_id, row.target_id)
+            for row in rows
+            if (row.action == Action.CREATE and to_be_created)
+            or (row.target_id is not None and row.action in (*PRESENT_ACTIONS, Action.CONFLICT))
+        )
         self._db.execute("BEGIN")
         self._db.executemany(
             "INSERT INTO planned (resource, source_id, target_id) VALUES (?, ?, ?) "
             "ON CONFLICT DO UPDATE SET target_id = excluded.target_id",
-            rows,
+            ids,
         )
         self._db.execute("COMMIT")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pipelines.migration.model.step import Request
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
