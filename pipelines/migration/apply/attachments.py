@@ -19,7 +19,7 @@ from pipelines.errors import (
 )
 from pipelines.inventory import record_path
 from pipelines.migration.apply.request_forms import RequestForms
-from pipelines.migration.apply.row_result import KINDS, RowResult
+from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.model.file_comparison import differing_parts, match_files, part_of
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
@@ -28,6 +28,7 @@ from pipelines.migration.model.journal_entries import (
     WriteState,
 )
 from pipelines.migration.model.plan import PlannedFile, PlanRow
+from pipelines.migration.model.row_writes import KINDS
 from pipelines.migration.model.step import Request, Step
 from pipelines.migration.plan.files import OCTETS
 from pipelines.records.files import COVER, AttachedFile, attached_files

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from pipelines.errors import UnclearError
-from pipelines.migration.model.actions import Action
-from pipelines.migration.model.file_comparison import part_of
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import (
     FailedWriteError,
@@ -19,7 +16,6 @@ from pipelines.migration.model.journal_entries import (
     is_unsettled,
 )
 from pipelines.migration.model.plan import PlanRow
-from pipelines.records.files import ASSET, COVER
 
 
 class LeftRowError(Exception):
@@ -28,19 +24,6 @@ class LeftRowError(Exception):
     waits = False
     """Whether it waits for a row outside of the selection."""
 
-
-def is_written(row: PlanRow, done: AbstractSet[tuple[WriteKind, str]]) -> bool:
-    """Whether a row is written, apart from its links. `done`: kind and part of its writes that are done."""
-    if row.action == Action.MERGE:
-        return {(WriteKind.MERGE, str(number)) for number in row.candidates} <= done
-    writes = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
-    writes |= {(WriteKind.ACTION, name) for name in row.after}
-    writes |= {(KINDS[file.kind], part_of(file)) for file in row.uploads}
-    return writes <= done
-
-
-KINDS = {ASSET: WriteKind.ASSET, COVER: WriteKind.COVER}
-"""Kind of a file → that of its write."""
 
 TRIES = 2
 """Times that a run sends a POST whose response was lost and that had no effect."""

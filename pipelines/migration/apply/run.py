@@ -14,16 +14,16 @@ from pipelines.errors import SafetyLimitError
 from pipelines.inventory import plural
 from pipelines.migration.apply.executor import FEW, Executor
 from pipelines.migration.apply.references import own_references
-from pipelines.migration.apply.row_result import RowResult, is_written
+from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.apply.worker_pool import WorkerPool
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.findings import Finding, StepResult
-from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import AUTHORITIES, may_appear
+from pipelines.migration.model.row_writes import LINK, writes_of
 from pipelines.records.values import RecordId
 
 
@@ -158,8 +158,8 @@ class ApplyRun(Executor[ApplyResult]):
             while step := list(islice(rows, STEP)):
                 done = self._journal.done_writes(self._plan.name, resource, [row.source_id for row in step])
                 for row in step:
-                    writes = done.get(row.source_id, set())
-                    yield row, is_written(row, writes), not row.is_linked or (WriteKind.LINK, "") in writes
+                    pending = writes_of(row) - done.get(row.source_id, set())
+                    yield row, pending <= {LINK}, LINK not in pending
 
     def _unwritten(self) -> Iterator[PlanRow]:
         """The rows of the selection that are not written yet; counts the others."""

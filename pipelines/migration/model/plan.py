@@ -300,11 +300,6 @@ class PlanRow(msgspec.Struct, kw_only=True):
         return bool(self.payload) or any(is_new or not reference.later for reference in self.references.values())
 
     @property
-    def is_linked(self) -> bool:
-        """Whether a second request sets references to records that are created later."""
-        return any(reference.later for reference in self.references.values())
-
-    @property
     def display_title(self) -> str:
         """Its title for results and messages; empty for a person."""
         return "" if self.resource in PERSONAL else self.title or ""

@@ -18,26 +18,16 @@ from pipelines.migration.model.comparable import Side, digest
 from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.formatting import display_text, value_of
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
-from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal_entries import JournalEntry, WriteState
 from pipelines.migration.model.plan import ROWS, SOURCE, TARGET, Plan, PlanRow, plan_row
 from pipelines.migration.model.plan_findings import add_lacking
 from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
+from pipelines.migration.model.row_writes import WORK, requests_of
 from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications
 from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors
-
-DONE_AS = {
-    WriteKind.CREATE: "create",
-    WriteKind.PATCH: "patch",
-    WriteKind.LINK: "links",
-    WriteKind.MERGE: "merge",
-    WriteKind.COVER: "covers",
-    WriteKind.ASSET: "files",
-    WriteKind.ACTION: "actions",
-}
-"""Kind of a write → the work under which it counts."""
 
 _UNFINISHED = (WriteState.REFUSED, WriteState.PARKED, WriteState.INTENDED)
 
@@ -106,11 +96,11 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
     """The status of a plan."""
     counts, facts = journal.counts(plan.name), plan.facts
     done, requests = dict.fromkeys(facts.work, 0), 0
-    for kind, name in DONE_AS.items():
+    for kind, name in WORK.items():
         number = counts.get((kind, WriteState.DONE), 0)
         if number or name in done:
             done[name] = done.get(name, 0) + number
-        requests += 2 * number if kind == WriteKind.ASSET else number
+        requests += number * requests_of(kind, is_new=True)
     remaining = 0 if facts.work == done else max(1, facts.requests - requests)
     stored = verifications(plan)
     states = Counter[WriteState]()
