@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -24,6 +22,7 @@ from pipelines.service.sign_in.token_store import open_tokens
 from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.state.local import LocalState
+from tests.forks import start
 from tests.sandbox.process import SandboxProcess
 
 ROOT = Path(__file__).parents[3]
@@ -138,22 +137,6 @@ class Home:
         assert self.sandbox is not None
         return sum(seen["path"].endswith("/oauth/token") for seen in self.sandbox.requests())
 
-    def start(self, code: str, **options: Any) -> subprocess.Popen[str]:
-        """Start Python code in a process of its own, with this home as `home`."""
-        head = (
-            "from pathlib import Path; from tests.service.sign_in.home import *\n"
-            f"home = Home(Path({str(self.folder)!r}), {self.base_url!r})\n"
-        )
-        return subprocess.Popen(
-            [sys.executable, "-c", head + code],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            text=True,
-            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
-        )
-
-    def run(self, code: str) -> tuple[int, str]:
-        """Run such a process to its end; return its status and output."""
-        process = self.start(code)
-        out, err = process.communicate(timeout=SECONDS)
-        return process.returncode, out + err
+    def start(self, work: Callable[..., object], *arguments: object) -> BaseProcess:
+        """Start a function in a process of its own, with this home as its first argument."""
+        return start(work, replace(self, sandbox=None), *arguments)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 
+import signal
+from multiprocessing.synchronize import Barrier
+
 import pytest
 
+from pipelines.service.sign_in.token_refresh import TokenRefresher
+from tests.forks import CONTEXT, kill_at
 from pipelines.errors import SignInError
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import SECONDS, Home
@@ -27,20 +32,19 @@ def signed_in(home: Home, sandbox: SandboxProcess, policy: str) -> Home:
     return home
 
 
-KILLED = """
-import os, signal
-from pipelines.service.sign_in.token_refresh import TokenRefresher
-TokenRefresher._keep = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-home.read()
-"""
-"""Reads a page, and dies by kill -9 after the server's response and before it is stored."""
+def killed(home: Home) -> None:
+    """Reads a page, and dies by kill -9 after the server's response and before it is stored."""
+    kill_at(TokenRefresher, "_keep", "before", lambda *_: True)
+    home.read()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("policy", ["strict", "leeway"])  # the others lose a response below
 def test_killed_between_the_answer_and_the_store(signed_in: Home, policy: str) -> None:
     """I3: recovers if the server allows it; else a plain message with the command to run, and exit 4."""
-    assert signed_in.run(KILLED)[0] == -9
+    process = signed_in.start(killed)
+    process.join(SECONDS)
+    assert process.exitcode == -signal.SIGKILL
     assert signed_in.stored.refreshing_since is not None
     if policy in HEALS:
         assert signed_in.read().status_code == 200
@@ -91,31 +95,22 @@ def test_a_refresh_that_had_no_effect_costs_nothing(
     assert signed_in.stored.refreshing_since is None
 
 
-TOGETHER = """
-import sys
-with home.client() as client:
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for _ in range(10):
-        assert client.get(f"{client.api_url}/publications").headers["x-total"] == "120"
-"""
+def read_together(home: Home, together: Barrier) -> None:
+    with home.client() as client:
+        together.wait(SECONDS)
+        for _ in range(10):
+            assert client.get(f"{client.api_url}/publications").headers["x-total"] == "120"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("policy", ["strict", "at_once"])  # those that forgive less than the others
 def test_two_processes_at_once_refresh_once(signed_in: Home, policy: str) -> None:
     """I3: under the strict policy, two refreshes at once would end the tokens of both."""
-    processes = [signed_in.start(TOGETHER, stdin=-1) for _ in range(2)]
+    together = CONTEXT.Barrier(2)
+    processes = [signed_in.start(read_together, together) for _ in range(2)]
     for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in processes:
-        _out, err = process.communicate(timeout=SECONDS)
-        assert process.returncode == 0, err
+        process.join(SECONDS)
+        assert process.exitcode == 0
     assert signed_in.refreshes() == 1
     assert signed_in.read().status_code == 200
 

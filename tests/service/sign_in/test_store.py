@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import sqlite3
 import stat
-import subprocess
-import sys
 from dataclasses import replace
+from functools import partial
+from itertools import count
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,10 +21,12 @@ from pipelines.service.redaction import MASK, redact
 from pipelines.service.sign_in.stored_sign_in import Grant, Registration, StoredSignIn
 from pipelines.service.sign_in.token_store import SIGN_INS_FILE, LeaseTakenError, TokenStore, open_tokens
 from pipelines.settings.config_file import load_settings
+from pipelines.state import leases
 from pipelines.state.local import LocalState
 from pipelines.state.postgres import PostgresState
+from tests.forks import CONTEXT, start
 from tests.service.manual_clock import ManualClock
-from tests.service.sign_in.home import ROOT, SECONDS
+from tests.service.sign_in.home import SECONDS
 from tests.variables import with_variables
 
 pytestmark = pytest.mark.usefixtures("quick_leases")
@@ -41,9 +43,7 @@ def connection(number: int = 0) -> StoredSignIn:
 
 
 class Open(Protocol):
-    """Opens the store of a tenant; `code` opens the same store as `store` in another process."""
-
-    code: str
+    """Opens the store of a tenant, in any process."""
 
     def __call__(self, tenant: str = "new", base_url: str = BASE_URL) -> TokenStore:
         """Open the store."""
@@ -53,22 +53,16 @@ class Open(Protocol):
 @pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.long)])
 def store_for(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """Both kinds, one after the other."""
-    state = f"LocalState(Path({str(tmp_path / 'sign-ins' / SIGN_INS_FILE)!r}), private=True)"
+    place = tmp_path / "sign-ins" / SIGN_INS_FILE
     if request.param == "postgres":
-        state = f"PostgresState({request.getfixturevalue('postgres_database')!r})"
+        place = request.getfixturevalue("postgres_database")
+    return partial(open_store, place)
 
-    def make(tenant: str = "new", base_url: str = BASE_URL) -> TokenStore:
-        return TokenStore(eval(state), tenant, base_url)
 
-    make.code = (  # type: ignore[attr-defined]
-        "from pathlib import Path; import os, sys\n"
-        "from pipelines.state.local import LocalState; from pipelines.state.postgres import PostgresState\n"
-        "from pipelines.service.sign_in.token_store import *\n"
-        "from pipelines.state import leases; leases.BEAT_SECONDS = 0.2\n"
-        "from pipelines.service.clock import SystemClock; from tests.service.sign_in.test_store import connection\n"
-        f"store = TokenStore({state}, 'new', {BASE_URL!r})\n"
-    )
-    return make
+def open_store(place: Path | str, tenant: str = "new", base_url: str = BASE_URL) -> TokenStore:
+    """Open the store of a tenant, in a file or in the database of an address."""
+    state = PostgresState(place) if isinstance(place, str) else LocalState(place, private=True)
+    return TokenStore(state, tenant, base_url)
 
 
 def write(store: TokenStore, stored: StoredSignIn) -> None:
@@ -77,19 +71,24 @@ def write(store: TokenStore, stored: StoredSignIn) -> None:
         leased.write(stored)
 
 
-def another_process(store_for: Open, code: str) -> subprocess.Popen[str]:
-    """Starts a process with the same store."""
-    return subprocess.Popen(
-        [sys.executable, "-c", store_for.code + code],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def hold(store_for: Open, pipe: Connection) -> None:
+    leases.BEAT_SECONDS = 0.2
+    with store_for().leased(CLOCK):
+        pipe.send("held")
+        pipe.recv()
 
 
-HOLD = "with store.leased(SystemClock()) as leased:\n    print('held', flush=True)\n    sys.stdin.readline()\n"
+def count_to_ten(store_for: Open) -> None:
+    for _ in range(10):
+        with store_for().leased(CLOCK) as leased:
+            kept = leased.read()
+            leased.write(replace(kept, ended=str(int(kept.ended or 0) + 1)))
+
+
+def write_for_ever(store_for: Open) -> None:
+    store = store_for()
+    for number in count(1):
+        write(store, connection(number))
 
 
 def test_connections_do_not_meet(store_for: Open) -> None:
@@ -103,33 +102,28 @@ def test_connections_do_not_meet(store_for: Open) -> None:
 def test_the_lease_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
     """Never a stale lease: after kill -9, its silence ends it."""
     store = store_for()
-    holder = another_process(store_for, HOLD)
-    with holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        with (
-            pytest.raises(LeaseTakenError, match="Another process has been renewing"),
-            store.leased(CLOCK, seconds=0.1),
-        ):
-            pass
-        assert store.read() == StoredSignIn(BASE_URL, "new")  # who only looks does not wait
-        holder.send_signal(signal.SIGKILL)
-        with store.leased(CLOCK, seconds=SECONDS) as leased:
-            leased.write(connection())
+    pipe, holders = CONTEXT.Pipe()
+    holder = start(hold, store_for, holders)
+    assert pipe.recv() == "held"
+    with (
+        pytest.raises(LeaseTakenError, match="Another process has been renewing"),
+        store.leased(CLOCK, seconds=0.1),
+    ):
+        pass
+    assert store.read() == StoredSignIn(BASE_URL, "new")  # who only looks does not wait
+    holder.kill()
+    with store.leased(CLOCK, seconds=SECONDS) as leased:
+        leased.write(connection())
     assert store.read() == connection()
 
 
 @pytest.mark.long
 def test_processes_lose_no_change(store_for: Open) -> None:
     """Lease, read again, write: two processes that count together miss no number."""
-    count = (
-        "for _ in range(10):\n  with store.leased(SystemClock()) as leased:\n    kept = leased.read()\n"
-        "    leased.write(StoredSignIn(kept.base_url, kept.tenant, ended=str(int(kept.ended or 0) + 1)))\n"
-    )
-    processes = [another_process(store_for, count) for _ in range(2)]
+    processes = [start(count_to_ten, store_for) for _ in range(2)]
     for process in processes:
-        with process:
-            assert process.wait(SECONDS) == 0
+        process.join(SECONDS)
+        assert process.exitcode == 0
     assert store_for().read().ended == "20"
 
 
@@ -137,18 +131,13 @@ def test_processes_lose_no_change(store_for: Open) -> None:
 def test_a_process_killed_while_it_writes_leaves_the_old_or_the_new(store_for: Open) -> None:
     """I3, I5: never half of it."""
     write(store_for(), connection(0))
-    endless = (
-        "import itertools\nprint('go', flush=True)\nfor n in itertools.count(1):\n"
-        "  with store.leased(SystemClock()) as leased: leased.write(connection(n))\n"
-    )
     seen = set()
     for _ in range(2):
-        with another_process(store_for, endless) as writer:
-            assert writer.stdout is not None
-            writer.stdout.readline()
-            while store_for().read() == connection(0):
-                pass
-            writer.kill()
+        writer = start(write_for_ever, store_for)
+        while store_for().read() == connection(0):
+            pass
+        writer.kill()
+        writer.join()
         found = store_for().read()
         assert found.grant is not None
         assert found == connection(found.grant.refreshes)
