@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.numbers import MOST_VALUES, values_in
@@ -156,7 +158,10 @@ def _codes(
 
 
 def _keys(resource_type: ResourceType, record: Mapping[str, Any]) -> set[Key]:
-    """What a record is matched by, unless that has ids of others, which each library has its own of."""
-    if not resource_type.references.keys().isdisjoint(resource_type.key_fields):
+    """What a record is matched by, without ids of others, of which each library has its own."""
+    without_ids = (
+        tuple(name for name in names if name not in resource_type.references) for names in resource_type.keys
+    )
+    if not (keys := tuple(filter(None, without_ids))):
         return set()
-    return {*resource_type.match_keys(resource_type.values(record))}
+    return {*replace(resource_type, keys=keys).match_keys(resource_type.values(record))}

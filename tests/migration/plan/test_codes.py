@@ -156,3 +156,16 @@ def test_numbers_may_be_codes_and_quantities_dates_and_what_several_records_have
     copies = [{"id": number, "barcode": f"B{number}", name: code} for number, (code, _name) in enumerate(here, 1)]
     learned = asked_learners(tmp_path, copies, here, there)["hard_copies"].type
     assert {*learned.fields[name].values} == asked
+
+
+def test_what_is_equal_after_a_migration_is_not_asked_although_ids_tell_its_records_apart(tmp_path: Path) -> None:
+    """The barcode of a copy, whose records are matched by ids of others where they have none."""
+    copies = [{"id": number, "barcode": f"B{number}", "publication_id": number} for number in (1, 2)]
+    tasks = [{"id": number, "title": f"T{number}", "copy": f"B{number}"} for number in (1, 2)]
+    source = {"hard_copies": listing(tmp_path, "copies", copies), "tasks": listing(tmp_path, "tasks", tasks)}
+    moved = [{**copy, "id": copy["id"] + 50, "publication_id": 70} for copy in copies]
+    target = {"hard_copies": listing(tmp_path, "moved", moved), "tasks": listing(tmp_path, "none", [])}
+    types = {name: RESOURCE_TYPES[name] for name in source}
+    texts = {("tasks", "copy"): {"B1", "B2"}}
+    assert differing_codes(texts, types, source, target) == {}
+    assert differing_codes(texts, types, source, target | {"hard_copies": target["tasks"]}) == {}
