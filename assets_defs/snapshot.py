@@ -33,7 +33,6 @@ from assets_defs.follow_ups import REPORT, failure_reason, follow_up_results, fo
 from assets_defs.metadata import one_line_each, preview
 from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
-from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import RESUME_HOURS
 from pipelines.store.stores import open_data
@@ -148,14 +147,14 @@ def snapshot_results(data: DataFolder, snapshot: Snapshot, now: datetime) -> Ite
 
 def backup_results(settings: Settings, snapshot: Snapshot, follow_ups: Mapping[str, Any]) -> Iterator[Result]:
     """A backup by the command line: its snapshot, and what was made of that, by the names of `Backup.follow_ups`."""
-    yield from snapshot_results(open_data(settings, personal_keys(settings)), snapshot, now_utc())
+    yield from snapshot_results(open_data(settings), snapshot, now_utc())
     for name, made in follow_ups.items():
         yield from follow_up_results(snapshot.manifest.tenant, name, made)
 
 
 def failed_backup_results(settings: Settings, tenant: str, failed: str, error: Exception) -> Iterator[Result]:
     """A backup by the command line that has failed."""
-    data = open_data(settings, personal_keys(settings))
+    data = open_data(settings)
     return failure_results(data, tenant, failed, failure_reason(error), now_utc())
 
 

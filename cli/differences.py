@@ -10,7 +10,6 @@ from rich.console import RenderableType
 from cli.output import Answer, ReadableTable, warning
 from pipelines.errors import ExitStatus
 from pipelines.settings.settings import Settings
-from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.differences import Differences, ResourceDifferences, compare
 from pipelines.store.stores import open_data
 
@@ -22,7 +21,7 @@ LISTED = 20
 
 def diff_snapshots(settings: Settings, *, a: str, b: str, resource: str | None) -> Answer:
     """Compare two snapshots. The status is 6 if there is any difference."""
-    data = open_data(settings, personal_keys(settings))
+    data = open_data(settings)
     differences = compare(data, data.find_snapshot(a), data.find_snapshot(b), resource, LISTED)
     document = {"equal": differences.equal, **msgspec.to_builtins(differences)}
     status = ExitStatus.COMPLETE if differences.equal else ExitStatus.DIFFERENCES

@@ -15,7 +15,6 @@ from cli.retention import prune_snapshots
 from cli.verification import verify_snapshots
 from pipelines.errors import ExitStatus, worst
 from pipelines.service.redaction import redact
-from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import newest_complete
 from pipelines.store.stores import open_data
 
@@ -32,7 +31,7 @@ _WORDS = {
 def run_night(*, tenant: str, config: str | None, json: bool) -> Answer:
     """Back up a library, verify its newest complete snapshot, and prune. Nothing is removed after a night that is not good so far."""
     settings = settings_of(config)
-    data = open_data(settings, personal_keys(settings))
+    data = open_data(settings)
     steps = {"backup": _step("backup", partial(backup_tenant, settings, tenant), as_json=json)}
     left_out = {}
     if newest_complete(data.snapshots(tenant)) is None:

@@ -22,7 +22,6 @@ from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.humanize import counted
 from pipelines.records.values import valid_text
 from pipelines.store.catalogue import damage_named, open_catalogue
-from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 
@@ -61,7 +60,7 @@ def query(
     ending = to.suffix.lower() if to else ""
     if to is not None and ending not in ENDINGS:
         raise ConfigurationError(f"--to {to}: name a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.")
-    data = open_data(settings, personal_keys(settings))
+    data = open_data(settings)
     with open_catalogue(data, personal=personal) as database:
         if to is not None and ending == ".parquet":
             return _parquet(database, text, to, data)

@@ -24,7 +24,6 @@ from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import Action
 from pipelines.migration.plan.scope import check_target
 from pipelines.settings.settings import Settings
-from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.results import DrillResult
 from pipelines.store.stores import open_data
 
@@ -59,7 +58,7 @@ def restore_snapshot(
 
 def drill_tenant(settings: Settings, *, tenant: str, snapshot: str | None) -> Answer:
     """Restore a tenant's newest complete snapshot, or a named one, into a sandbox, and read it again."""
-    data = open_data(settings, personal_keys(settings))
+    data = open_data(settings)
     chosen = tenant_snapshot(data, tenant, snapshot)
     with ProgressDisplay() as display:
         drilled = drill(settings, data, chosen, now=datetime.now(UTC), on_progress=display.progress)

@@ -50,10 +50,9 @@ def _like_snapshot(settings: Settings, name: str, arguments: Sequence[str]) -> l
 
     from pipelines.drill import snapshot_shapes  # noqa: PLC0415
     from pipelines.store.durable import storage_errors, write_atomically  # noqa: PLC0415
-    from pipelines.store.encryption import personal_keys  # noqa: PLC0415
     from pipelines.store.stores import open_data  # noqa: PLC0415
 
-    data = open_data(settings, personal_keys(settings))
+    data = open_data(settings)
     data.prepare()
     snapshot = data.find_snapshot(name)
     path = data.path / "rehearsal-shapes.json"

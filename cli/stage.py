@@ -12,7 +12,6 @@ from cli.output import Answer, say, warning
 from pipelines.errors import ConfigurationError
 from pipelines.humanize import counted, duration
 from pipelines.settings.settings import Settings
-from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 
@@ -29,7 +28,7 @@ def stage_snapshots(settings: Settings, *, tenant: str | None, snapshot: str | N
         )
     if tenant is not None:
         settings.tenant(tenant)
-    data = open_data(settings, personal_keys(settings))
+    data = open_data(settings)
     tenants = [name for name in data.tenants() if name in settings.tenants] if tenant is None else [tenant]
     staged: dict[str, list[Any]] = {}
     for name, target, stage in _targets(settings, data):

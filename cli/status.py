@@ -16,7 +16,6 @@ from pipelines.humanize import counted
 from pipelines.overview.document import document
 from pipelines.overview.libraries import Library, Overview, overview
 from pipelines.settings.settings import Settings
-from pipelines.store.encryption import personal_keys
 from pipelines.store.stores import open_data
 
 COLUMNS = ("library", "backup", "records", "files", "verified", "drilled", "sign-in")
@@ -25,7 +24,7 @@ COLUMNS = ("library", "backup", "records", "files", "verified", "drilled", "sign
 def show_status(settings: Settings) -> Answer:
     """The state of every library. The status is 0 only if each is as its owner wants it."""
     now = datetime.now(UTC)
-    state = overview(settings, open_data(settings, personal_keys(settings)), now)
+    state = overview(settings, open_data(settings), now)
     scheduler = scheduler_runs(settings, now)
     backups = {library.tenant: library.backup for library in state.libraries if library.backup is not None}
     failed = failed_runs(settings, state.next_run - timedelta(days=1), backups)

@@ -16,7 +16,6 @@ from pipelines.errors import ExitStatus, StorageError
 from pipelines.humanize import counted, size
 from pipelines.notify import Ending
 from pipelines.settings.settings import Settings
-from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.results import VERIFICATIONS, SnapshotVerification
 from pipelines.store.maintenance.verification import (
     Part,
@@ -31,7 +30,7 @@ from pipelines.store.stores import open_data
 
 def verify_snapshots(settings: Settings, *, snapshot: str | None, read_data: str) -> Answer:
     """Verify one snapshot, or the newest complete one of every tenant. The status is 6 if anything is not as it was published."""
-    data, part = open_data(settings, personal_keys(settings)), Part.parse(read_data)
+    data, part = open_data(settings), Part.parse(read_data)
     results = []
     for key in keys_to_verify(data, snapshot):
         say(f"Reading {data.objects.address_of(key)} ...")

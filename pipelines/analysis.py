@@ -16,7 +16,6 @@ from pipelines.examples import example
 from pipelines.settings.config_file import find_config, load_settings
 from pipelines.settings.validation_messages import did_you_mean
 from pipelines.store.catalogue import catalogue_in_memory
-from pipelines.store.encryption import personal_keys
 from pipelines.store.stores import open_data
 
 
@@ -27,7 +26,7 @@ def library(config: str | Path | None = None, *, personal: bool = False) -> Tabl
     personal columns, like `bookferry query --personal`.
     """
     settings = load_settings(find_config(Path(config) if config is not None else None))
-    return Tables(catalogue_in_memory(open_data(settings, personal_keys(settings)), personal=personal))
+    return Tables(catalogue_in_memory(open_data(settings), personal=personal))
 
 
 class Tables:

@@ -26,7 +26,6 @@ from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.catalogue import rebuild_catalogue
-from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.capture_copies import CaptureCopy, copies_key
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
@@ -68,7 +67,7 @@ class Backup:
     ) -> None:
         self.settings = settings
         self._kinds = kinds_of(settings.identifiers)
-        self.data = open_data(settings, personal_keys(settings))
+        self.data = open_data(settings)
         self._on_progress = on_progress
         self._on_wait = on_wait
         self._asked = frozenset(asked)

@@ -25,7 +25,6 @@ from pipelines.service.clock import Clock, SystemClock
 from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import temporary_folder
-from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.leases import Leases
 from pipelines.store.snapshots.snapshots import DataFolder, blob_key
 from pipelines.store.snapshots.unfinished import continue_capture
@@ -51,7 +50,7 @@ class MigrationSession:
         read_seconds: float = READ_SECONDS,
     ) -> None:
         self.settings = settings
-        self.data = open_data(settings, personal_keys(settings))
+        self.data = open_data(settings)
         self.source_data = source_data or self.data
         self.kinds = kinds_of(settings.identifiers)
         self.clock = clock or SystemClock()

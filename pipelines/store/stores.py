@@ -8,13 +8,14 @@ from uuid import uuid4
 
 from pipelines.settings.settings import Settings
 from pipelines.state.opening import open_state
-from pipelines.store.encryption import PersonalKeys
+from pipelines.store.encryption import personal_keys
 from pipelines.store.objects.folders import Folder
 from pipelines.store.snapshots.snapshots import DataFolder
 
 
-def open_data(settings: Settings, keys: PersonalKeys | None = None) -> DataFolder:
-    """The data that the settings name. Nothing is read or written yet."""
+def open_data(settings: Settings) -> DataFolder:
+    """The data that the settings name, with the keys to its personal part. Nothing is read or written yet."""
+    keys = personal_keys(settings)
     if settings.bucket is None:
         return DataFolder(settings.data, keys, state=open_state(settings))
     from pipelines.store.objects.buckets import open_bucket  # noqa: PLC0415  most data is in a folder

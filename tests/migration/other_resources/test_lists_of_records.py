@@ -21,7 +21,6 @@ from pipelines.scopes import SCOPES
 from pipelines.settings.config_file import load_settings
 from pipelines.shapes.unread_lists import MEMBERS
 from pipelines.store.catalogue import open_catalogue
-from pipelines.store.encryption import personal_keys
 from pipelines.store.stores import open_data
 from tests.backup.other_resources.signing import sign_in
 from tests.migration.chaos import KillingWay
@@ -266,7 +265,7 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(
     assert_same_lists(source, pair, LIST_OF)
     assert pair.plan(back_up(pair, "second"), resources=resources).facts.empty
     loaded = load_settings(pair.config)
-    data = open_data(loaded, personal_keys(loaded))
+    data = open_data(loaded)
     result = drill(loaded, data, snapshot, now=datetime(2026, 11, 21, tzinfo=UTC))
     left = " ".join(problem for problem in (*result.problems, *result.left) if "_ids" in problem)
     assert {*re.findall(r"[a-z_]+\.[a-z_]+_ids", left)} == {"hard_copies.borrower_ids", "tasks.remark_ids"}, (
