@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-
 import signal
 from multiprocessing.synchronize import Barrier
 
 import pytest
 
+from pipelines.errors import SignInError
 from pipelines.service.sign_in.token_refresh import TokenRefresher
 from tests.forks import CONTEXT, kill_at
-from pipelines.errors import SignInError
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import SECONDS, Home
 
