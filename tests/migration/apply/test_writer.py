@@ -368,6 +368,14 @@ def test_a_record_that_is_refused_with_its_cover_is_sent_without_it(
     assert [method for method, _, _ in library.writes if method == "PATCH"] == ["PATCH"]
 
 
+def test_files_alone_are_a_change_of_their_record(home: Home, library: SmallLibrary) -> None:
+    there = library.add({"title": "Old"})
+    rows = [row(1, Action.PATCH, target_id=there["id"], files=[file(1)])]
+    applied = home.apply(rows)
+    assert (applied.patched, applied.files_uploaded, applied.failed) == (1, 1, 0)
+    assert [path for _, path, _ in library.writes] == ["assets"]
+
+
 def test_what_fails_temporarily_has_a_second_turn_and_then_another_apply(home: Home, library: SmallLibrary) -> None:
     """Nothing was written, so that no entry stays that would have to be looked up."""
     busy = refusal(429, "TooMany")

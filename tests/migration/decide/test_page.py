@@ -274,6 +274,17 @@ def test_two_thousand_conflicts(librarian: Librarian, tmp_path: Path) -> None:
     assert len(written(librarian.save())) == 2_000
 
 
+@pytest.mark.long
+def test_it_reads_as_before_without_scripts(librarian: Librarian, tmp_path: Path) -> None:
+    """A mail program may run none: examples of each kind are there, and the page says how to decide."""
+    librarian.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    librarian.open(page_of(tmp_path / "plan", usual()).path(HTML))
+    text = librarian.find("main").text
+    assert "open it in a browser that runs scripts" in text
+    assert "A history of printing" in text
+    assert not librarian.find("#decide").is_displayed()
+
+
 def test_numbers_lead_to_the_pages_of_records(librarian: Librarian, tmp_path: Path) -> None:
     """Where the libraries show addresses of publications; what is no address of the web is no link (I13)."""
     ends = {side: getattr(facts(), side) for side in ("source", "target")}
