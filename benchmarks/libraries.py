@@ -24,7 +24,7 @@ from pipelines.store.parquet import table_writer
 from pipelines.store.snapshots.facts import ResourceFacts
 from pipelines.store.snapshots.publishing import publish
 from pipelines.store.snapshots.snapshots import DataFolder
-from pipelines.store.snapshots.unfinished import begin_capture
+from pipelines.store.snapshots.unfinished import continue_capture
 
 FIRST_NIGHT = datetime(2026, 11, 20, 2, 0, tzinfo=UTC)
 
@@ -66,7 +66,7 @@ def make_snapshot(data: DataFolder, tenant: str, records: Iterable[tuple[int, by
     """Make and publish a snapshot."""
     data.prepare()
     library = {"base_url": "https://library.example.org", "api": "v2"}
-    capture = begin_capture(data, tenant, f"run {now}", ["publications"], **library, now=now)
+    capture = continue_capture(data, tenant, f"run {now}", ["publications"], **library, now=now)
     rows = write_raw(capture.raw_path("publications"), records)
     capture.add_table("raw_publications", capture.raw_path("publications"), rows)
     capture.facts.resources["publications"] = ResourceFacts(

@@ -61,7 +61,7 @@ def planned(folder: Path) -> dict[str, int]:
     """Plan in this process; returns the actions of the plan."""
     os.environ |= {"BENCH_USER": "bench", "BENCH_PASSWORD": "bench"}
     with Migration(load_settings(folder / "bookferry.toml")) as migration:
-        migration.reader = PreparedReading(folder / READING)  # type: ignore[assignment]
+        migration.read = PreparedReading(folder / READING).read  # type: ignore[method-assign]
         migration.client = lambda _tenant: cast("Any", _NoClient())  # type: ignore[method-assign]
         return dict(migration.plan(migration.find_source("old"), "new").facts.counts["publications"])
 
