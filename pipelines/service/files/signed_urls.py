@@ -31,6 +31,7 @@ class SignedUrls:
     def __init__(self, client: LibraryClient) -> None:
         self._client = client
         self._lock = threading.Lock()
+        self._first = threading.Lock()
         self._in_vain = 0
         self._refusal = ""
 
@@ -50,14 +51,20 @@ class SignedUrls:
                 failed = result
                 if not result.expired or asked == MOST_ADDRESSES:
                     return result
-            fresh = self._ask(reference)
+            fresh = self.ask(reference)
             if isinstance(fresh, Failed):
                 why = f"{failed.problem}; {fresh.problem}" if failed.problem else fresh.problem
                 return Failed(why, temporary=fresh.temporary)
             address, asked = fresh, asked + 1
 
-    def _ask(self, reference: FileReference) -> str | Failed:
+    def ask(self, reference: FileReference) -> str | Failed:
         """Return the address of a file as the library names it now. Raises `SignInError` if a person must sign in."""
+        if reference.address is not None:
+            return self._ask(reference)
+        with self._first:  # one at a time: one request shows that a sign-in may not read files
+            return self._ask(reference)
+
+    def _ask(self, reference: FileReference) -> str | Failed:
         if self._refusal:
             return Failed(self._refusal)
         with self._lock:
