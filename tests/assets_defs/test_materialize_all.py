@@ -74,7 +74,7 @@ def test_materialize_all_is_a_backup(tmp_path: Path, monkeypatch: pytest.MonkeyP
             )
             assert not planned.success
             assert (
-                "The launchpad of plan_migration lacks source: enter it under ops, new__migration_plan, config."
+                "The launchpad of plan_migration lacks source: enter that under ops, new__migration_plan, config."
                 in str(planned.failure_data_for_node("new__migration_plan"))
             )
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
@@ -167,6 +167,7 @@ def test_a_message_is_that_of_any_other_password(password: str) -> None:
     """Encoded or not, and whatever of it looks like a host, a database or a parameter: a message has no part of it."""
     for attempt in (load, sign_in, state, catalogue):
         usual = {message(attempt, text) for text in ("x", "/")}  # no server there; no address
+        assume(not any(password in text for text in usual))
         assert message(attempt, password) in usual
         assert message(attempt, quote(password, safe="")) == message(attempt, "x")
 
