@@ -95,7 +95,8 @@ def differing_codes(
     """
     differing = dict[str, dict[str, DifferingCodes]]()
     every_text = set[str]().union(*texts.values())
-    for owner in types.keys() & target.keys() - {PUBLICATIONS} if every_text else ():
+    compared_owners = [owner for owner in target if owner in types and owner != PUBLICATIONS]
+    for owner in compared_owners if every_text else ():
         owners, of_target = types[owner], types[owner].of_target
         codes = _codes(owners, source[owner].records(), every_text)
         named = {
