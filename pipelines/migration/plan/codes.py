@@ -34,12 +34,20 @@ Key = tuple[str, str, str]
 class DifferingCodes(NamedTuple):
     """The codes in one field that name other records in the target, or none."""
 
-    resource: str
-    """That of the records which have them."""
-    field: str
-    """The field in which those have them."""
+    owners: tuple[Place, ...]
+    """The fields of records which have them, of one resource or several: nothing says which of these are meant."""
     in_target: dict[str, list[str]]
-    """Code → those of the same record in the target, as far as it is there."""
+    """Code → those of the same records in the target, as far as they are there."""
+
+    def joined(self, owner: Place, in_target: Mapping[str, Iterable[str]]) -> DifferingCodes:
+        """These, and the codes that another field has."""
+        codes = {**self.in_target}
+        for code, others in in_target.items():
+            codes[code] = [*dict.fromkeys((*codes.get(code, ()), *others))]
+        return DifferingCodes((*self.owners, owner), codes)
+
+
+_NONE_DIFFER = DifferingCodes((), {})
 
 
 class _Codes:
@@ -97,7 +105,8 @@ def differing_codes(
     every_text = set[str]().union(*texts.values())
     compared_owners = [owner for owner in target if owner in types and owner != PUBLICATIONS]
     for owner in compared_owners if every_text else ():
-        owners, of_target = types[owner], types[owner].of_target
+        owners = _matched_by_values(types[owner])
+        of_target = owners.of_target
         codes = _codes(owners, source[owner].records(), every_text)
         named = {
             place: [field for name, field in codes.items() if place != (owner, name) and field.name_each(known)]
@@ -112,7 +121,8 @@ def differing_codes(
         for (name, path), fields in named.items():
             for field in fields:
                 if asked := field.differing(texts[name, path], is_sent=field.field in sent):
-                    differing.setdefault(name, {})[path] = DifferingCodes(owner, field.field, asked)
+                    earlier = differing.setdefault(name, {}).get(path, _NONE_DIFFER)
+                    differing[name][path] = earlier.joined((owner, field.field), asked)
     return differing
 
 
@@ -158,11 +168,13 @@ def _codes(
     return codes
 
 
-def _keys(resource_type: ResourceType, record: Mapping[str, Any]) -> set[Key]:
-    """What a record is matched by, without ids of others, of which each library has its own."""
+def _matched_by_values(resource_type: ResourceType) -> ResourceType:
+    """The type whose records are matched without ids of others, of which each library has its own."""
     without_ids = (
         tuple(name for name in names if name not in resource_type.references) for names in resource_type.keys
     )
-    if not (keys := tuple(filter(None, without_ids))):
-        return set()
-    return {*replace(resource_type, keys=keys).match_keys(resource_type.values(record))}
+    return replace(resource_type, keys=tuple(filter(None, without_ids)) or (("id",),))
+
+
+def _keys(resource_type: ResourceType, record: Mapping[str, Any]) -> set[Key]:
+    return {*resource_type.match_keys(resource_type.values(record))}

@@ -177,7 +177,8 @@ class TypeLearner:
         self.codes = {
             path: differing
             for path, differing in codes.items()
-            if len(differing.in_target) <= MOST_ASKED and differing.resource not in PERSONAL
+            if len(differing.in_target) <= MOST_ASKED
+            and PERSONAL.isdisjoint(owner for owner, _field in differing.owners)
         }
         self._with_ids |= objects_of(self.codes)
         learned, values = self._learn(), {path: differing.in_target for path, differing in self.codes.items()}

@@ -267,10 +267,11 @@ def _codes(learner: TypeLearner, path: str) -> str:
     """Of which records a field has codes that are others in the target."""
     if path not in learner.codes:
         return ""
-    resource, field, in_target = learner.codes[path]
+    owners, in_target = learner.codes[path]
+    fields = " or ".join(f"`{field}` of {resource}" for resource, field in owners)
     known = ", ".join(f"{code} ({' or '.join(codes)} there)" if codes else code for code, codes in in_target.items())
     return (
-        f". These are values of `{field}` of {resource}, which are others in the target: {known}. Write what is sent for "
+        f". These are values of {fields}, which are others in the target: {known}. Write what is sent for "
         "each, or move it to same to send them as they stand"
     )
 

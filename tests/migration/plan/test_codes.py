@@ -19,16 +19,22 @@ from tests.migration.plan.test_numbers_of_records import listing
 MAIN, DEPOT = ("MAIN", "Main stack"), ("DEP", "Depot")
 
 
+Coded = list[tuple[Any, str]]
+"""The code and the name of each record."""
+
+
 def asked_learners(
-    folder: Path, copies: list[Json], here: list[tuple[Any, str]], there: list[tuple[Any, str]]
+    folder: Path, copies: list[Json], here: Coded, there: Coded, **others: tuple[Coded, Coded]
 ) -> dict[str, TypeLearner]:
-    """What is learned of copies and locations, which have these codes and names in the source, and in the target."""
-    locations = [
-        [{"id": number, "code": code, "name": name} for number, (code, name) in enumerate(side, 1)]
-        for side in (here, there)
-    ]
-    source = {"hard_copies": listing(folder, "copies", copies), "locations": listing(folder, "here", locations[0])}
-    target = {"hard_copies": listing(folder, "none", []), "locations": listing(folder, "there", locations[1])}
+    """What is learned of copies, of locations, which have these codes and names in the source and the target, and of others."""
+    source, target = (
+        {"hard_copies": listing(folder, f"{side}_copies", records)}
+        for side, records in (("here", copies), ("there", []))
+    )
+    for name, sides in {"locations": (here, there), **others}.items():
+        for side, library, coded in zip(("here", "there"), (source, target), sides, strict=True):
+            records = [{"id": number, "code": code, "name": title} for number, (code, title) in enumerate(coded, 1)]
+            library[name] = listing(folder, f"{side}_{name}", records)
     learners = {
         name: TypeLearner(
             RESOURCE_TYPES[name],
@@ -81,6 +87,17 @@ def test_a_code_is_asked_where_it_names_another_record_in_the_target(
         assert followed.form(record).values["place"] == ("Z" if code in asked else code)
         assert ("place" in without_file.form(record).values) == (not asked)
     assert text_of(learners.values(), text) == text
+
+
+def test_of_codes_that_two_resources_have_those_of_each_are_asked(tmp_path: Path) -> None:
+    """Nothing says which of them the copies mean. The target has another MAIN among its locations, and another DEP among its collections."""
+    copies = [{"id": n, "barcode": f"B{n}", "place": code} for n, code in enumerate(("MAIN", "DEP"), 1)]
+    locations, collections = [("MAIN", "Annex"), DEPOT], [MAIN, ("DEP", "Annex")]
+    learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], locations, collections=([MAIN, DEPOT], collections))
+    text = text_of(learners.values())
+    assert {*file_of(text).resources["hard_copies"].named["place"].values} == {"MAIN", "DEP"}
+    assert "values of `code` of locations or `code` of collections" in text
+    assert not [form for form in map(follow_with(learners, text).form, copies) if "place" in form.values]
 
 
 def follow_with(learners: dict[str, TypeLearner], text: str) -> ResourceType:
