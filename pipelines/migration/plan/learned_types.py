@@ -120,7 +120,7 @@ class TypeLearner:
         leads_to |= {f"{key}/id": leads_to[key] for key in self._links.keys() & leads_to.keys()}
         self.type = self._learn(leads_to=leads_to)
         while names := [*plain_fields(self.type, assumed), *self._unasked()]:
-            may_refer = fields_with_ids(self.records(), names, library(), self._text_ids)
+            may_refer = self._owners_of(names)
             objects = {key for key in may_refer if objects_in(self.source.fields[key]) is not None}
             self._with_ids |= objects
             self.type = self._learn(may_refer={*self._known.may_refer, *may_refer})
@@ -209,7 +209,12 @@ class TypeLearner:
     def candidates(self) -> Mapping[str, Sequence[str]]:
         """Field that may refer to records → the resources whose ids are all of its numbers."""
         unknown = self.unknown_references
-        return fields_with_ids(self.records(), unknown, self._library(), self._text_ids) if unknown else {}
+        return self._owners_of(unknown) if unknown else {}
+
+    def _owners_of(self, names: Collection[str]) -> dict[str, list[str]]:
+        """Field of these → the resources whose ids it may have."""
+        asks_quantities = self.type.resource != PUBLICATIONS
+        return fields_with_ids(self.records(), names, self._library(), self._text_ids, asks_quantities=asks_quantities)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of the source, with the members of objects as fields of their own."""

@@ -87,23 +87,39 @@ def fields_with_ids(
     names: Collection[str],
     listings: Mapping[str, RecordListing],
     text_ids: Container[str] = (),
+    *,
+    asks_quantities: bool = True,
 ) -> dict[str, list[str]]:
     """Field → the resources whose ids are half of its numbers or more, or whose record any of its texts is the address of, at any depth.
 
-    `listings`: every resource of the same library; `text_ids`: those of their ids that are no numbers. What is named after a quantity says
-    nothing.
+    `listings`: every resource of the same library; `text_ids`: those of their ids that are no numbers. What is named after a quantity must
+    have nothing but ids; a count never has any, nor have the places 1, 2, 3 of the entries of a list. `asks_quantities`: not of
+    publications, whose volumes, pages and editions are what they are called.
     """
     values: dict[Path, set[RecordId] | None] = {}
-    addressed = dict[str, list[str]]()
+    addressed, places, others = dict[str, list[str]](), set[Path](), set[Path]()
     for record in records:
         for name in names:
+            numbers_at = dict[Path, list[RecordId]]()
             for path, value in values_in((name,), record.get(name)):
-                if not is_quantity("_".join(path)):  # `borrower: {number: 7}` is the number of a borrower
-                    is_title = not _TITLES.isdisjoint(words_of(path[-1])[-1:])
-                    _add(values, path, _numbers(value, is_title=is_title, text_ids=text_ids))
+                is_title = not _TITLES.isdisjoint(words_of(path[-1])[-1:])
+                numbers = _numbers(value, is_title=is_title, text_ids=text_ids)
+                _add(values, path, numbers)
+                numbers_at.setdefault(path, []).extend(numbers)
                 if name not in addressed and isinstance(value, str) and (resource := _addressed_resource(value)):
                     addressed[name] = [resource]
-    by_path = resources_with({path: numbers for path, numbers in values.items() if numbers}, listings)
+            for path, numbers in numbers_at.items():
+                if numbers != [*range(1, len(numbers) + 1)]:
+                    others.add(path)
+                elif "/" in "/".join(path) and len(numbers) > 1:
+                    places.add(path)
+    # `borrower: {number: 7}` is the number of a borrower
+    quantities = {path for path in values if is_quantity("_".join(path))}
+    asked = {
+        path for path in quantities - (places - others) if asks_quantities and words_of(path[-1])[-1:] != ["count"]
+    }
+    known = {path: numbers for path, numbers in values.items() if numbers and path not in quantities - asked}
+    by_path = resources_with(known, listings, complete=quantities)
     owners = dict[str, list[str]]()
     for path, resources in by_path.items():
         owners.setdefault(path[0], []).extend(resources)
@@ -114,9 +130,12 @@ Place = TypeVar("Place", bound=Hashable)
 
 
 def resources_with(
-    ids_at: Mapping[Place, AbstractSet[RecordId]], listings: Mapping[str, RecordListing]
+    ids_at: Mapping[Place, AbstractSet[RecordId]],
+    listings: Mapping[str, RecordListing],
+    *,
+    complete: Container[Place] = (),
 ) -> dict[Place, list[str]]:
-    """Place → the resources that have its numbers as their ids, but for those of records that are gone."""
+    """Place → the resources that have its numbers as their ids, but for those of records that are gone. `complete`: where none is."""
     owners = dict[Place, list[str]]()
     for resource, listing in listings.items() if ids_at else ():
         dangling = {place: {*numbers} for place, numbers in ids_at.items()}
@@ -124,7 +143,7 @@ def resources_with(
             for numbers in dangling.values():
                 numbers.difference_update(ids)
         for place, numbers in dangling.items():
-            if len(numbers) * DANGLING <= len(ids_at[place]):
+            if len(numbers) * DANGLING <= (0 if place in complete else len(ids_at[place])):
                 owners.setdefault(place, []).append(resource)
     return owners
 

@@ -90,7 +90,7 @@ def test_a_code_is_asked_where_it_names_another_record_in_the_target(
 
 
 def test_of_codes_that_two_resources_have_those_of_each_are_asked(tmp_path: Path) -> None:
-    """Nothing says which of them the copies mean. The target has another MAIN among its locations, and another DEP among its collections."""
+    """Nothing says which of them are meant. The target has another MAIN among its locations, another DEP among its collections."""
     copies = [{"id": n, "barcode": f"B{n}", "place": code} for n, code in enumerate(("MAIN", "DEP"), 1)]
     locations, collections = [("MAIN", "Annex"), DEPOT], [MAIN, ("DEP", "Annex")]
     learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], locations, collections=([MAIN, DEPOT], collections))

@@ -40,21 +40,27 @@ def listings(tmp_path: Path) -> Listings:
         ("shelf", ["Book no. 41", "publication ID: 42", "book\u00a0Nr. #41"], "publications"),
         ("shelf", ["book note 41"], None),
         ("shelf_name", ["Book 41", "Book 42"], None),
-        ("edition_nr", [1, 2, 3], None),
+        ("edition_nr", [1, 2, 3], "publications"),
+        ("edition_nr", [1, 2, 3, 1999], None),
+        ("parts", [[1, 2], [1]], "publications"),
+        ("loan_count", [1, 2, 3], None),
+        ("pageCount", [1, 2, 3], None),
+        ("entries", [[{"position": 1}, {"position": 2}], [{"position": 1}]], None),
+        ("entries", [[{"position": 1}, {"position": 2}], [{"position": 3}]], "publications"),
         ("see_also", [[1, 2], [3]], "publications"),
         ("bookNo", [41], "publications"),
         ("borrower", [{"number": 41}], "publications"),
         ("copy_number", [1, 2], "publications"),
         ("place", [{"shelf": [{"work": 41}]}], "publications"),
-        ("place", [{"page": 41, "year": [42]}], None),
+        ("place", [{"page": 141, "year": [142]}], None),
         ("place", [{"page": 41, "work": 41}], "publications"),
         ("floor", [41], "publications"),
         ("order", [[41, 42]], "publications"),
-        ("order", [41], None),
+        ("order", [41, 141], None),
         ("weights", [{"41": 2.5}], "publications"),
-        ("per_year", [{"41": 2.5}], None),
+        ("per_year", [{"1999": 2.5}], None),
         ("about", [{"kind": "Book", "number": 41}], "publications"),
-        ("position", [{"number": 41}], None),
+        ("position", [{"number": 41}], "publications"),
         ("pages_id", [41], "publications"),
         ("home", ["/publications/3", None], "publications"),
         ("home", ["https://library.example.org/api/v2/hard_copies/A-3?x=1"], "hard_copies"),
@@ -75,7 +81,7 @@ def listings(tmp_path: Path) -> Listings:
 def test_a_field_may_lead_to_the_only_resource_that_has_all_of_its_numbers(
     listings: Listings, name: str, values: list[Any], leads_to: str | None
 ) -> None:
-    """Also numbers that several resources have, as those from 1 on are; quantities say nothing. Addresses do."""
+    """Also numbers that several resources have, as those from 1 on are. A quantity may be none of them: then it is one."""
     library = listings(publications=range(1, 101), collections=range(1, 21), users=[7000])
     found = fields_with_ids([{"id": 1, name: value} for value in values], [name], library)
     assert {name: resources[0] for name, resources in found.items()} == ({name: leads_to} if leads_to else {})
