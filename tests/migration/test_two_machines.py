@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from pipelines.errors import ConfigurationError, RecordError, StorageError
-from pipelines.migration.model.plan import CONFLICTS
+from pipelines.errors import ConfigurationError, RecordError, StopError, StorageError
+from pipelines.migration.model.plan import CONFLICTS, FACTS, ROWS
 from pipelines.migration.model.plan_folders import all_plans, find_plan
 from pipelines.migration.model.shared_plans import PLANS
 from pipelines.scopes import SCOPES
@@ -120,24 +120,26 @@ def test_decisions_of_two_machines_are_put_together_by_a_person(
 
 
 def test_a_plan_is_there_as_a_whole_or_not_at_all(machine: Callable[[str], LibraryPair]) -> None:
-    """Half uploaded, it is none; an object that was changed is refused and replaces nothing."""
+    """Half uploaded or half fetched, it is none; rows that were changed are refused by the seal."""
     one, other = machine("one"), machine("other")
     plan = one.plan(one.back_up())
     bucket = open_data(load_settings(one.config)).objects
-    index = bucket.read(f"{PLANS}/{plan.name}.json")
-    bucket.delete(f"{PLANS}/{plan.name}.json")
+    facts = bucket.read(f"{PLANS}/{plan.name}/{FACTS}")
+    bucket.delete(f"{PLANS}/{plan.name}/{FACTS}")
     with other.migration() as migration:
         assert all_plans(migration.data) == []
-    bucket.replace(f"{PLANS}/{plan.name}.json", index)
-    rows = f"{PLANS}/{plan.name}/plan.parquet"
-    whole = bucket.read(rows)
-    bucket.replace(rows, whole[:-1] + b"x")
-    with pytest.raises(Exception, match="not as it was uploaded"), other.migration() as migration:
-        all_plans(migration.data)
-    assert not [*(other.config.parent / "work" / "plans").glob("*/*")]
-    bucket.replace(rows, whole)
+    bucket.replace(f"{PLANS}/{plan.name}/{FACTS}", facts)
+    copy = other.config.parent / "work" / PLANS / plan.name
+    copy.mkdir(parents=True)
+    (copy / ROWS).write_bytes(bucket.read(f"{PLANS}/{plan.name}/{ROWS}"))
     with other.migration() as migration:
         assert [one.name for one in all_plans(migration.data)] == [plan.name]
+    files = {entry.key.removeprefix(f"{PLANS}/{plan.name}/") for entry in bucket.below(PLANS)}
+    assert files == {str(path.relative_to(copy)) for path in copy.rglob("[!.]*") if path.is_file()}
+    with (copy / ROWS).open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(StopError, match="was altered since the plan was made"):
+        other.apply(find_plan(open_data(load_settings(other.config)), plan.name))
 
 
 def test_a_failure_of_the_bucket_at_the_end_hides_no_earlier_error(machine: Callable[[str], LibraryPair]) -> None:
@@ -146,23 +148,23 @@ def test_a_failure_of_the_bucket_at_the_end_hides_no_earlier_error(machine: Call
     bucket = open_data(load_settings(one.config)).objects
     with pytest.raises(RecordError, match="the first") as raised, one.migration() as migration:  # noqa: PT012
         find_plan(migration.data, plan.name)
-        bucket.replace(f"{PLANS}/{plan.name}.json", b"{")
+        bucket.replace(f"{PLANS}/{plan.name}/{CONFLICTS}", b"theirs")
+        plan.path(CONFLICTS).write_bytes(b"mine")
         raise RecordError("the first")
     [note] = raised.value.__notes__
     assert "not shared with other machines" in note
-    assert "is damaged" in note
+    assert "was edited on this machine and on another one" in note
 
 
 def test_a_run_that_lost_its_lease_uploads_nothing_of_a_plan(
     machine: Callable[[str], LibraryPair], shared_place: Place
 ) -> None:
-    """What its successor wrote counts, on both machines."""
+    """What its successor wrote counts."""
     one, other = machine("one"), machine("other")
     plan = one.plan(one.back_up())
     with pytest.raises(StorageError, match="has lost the lease"), one.migration() as migration:  # noqa: PT012
         migration.hold("new")
-        written = find_plan(migration.data, plan.name).folder / "written"
-        written.write_bytes(b"by the first")
+        (find_plan(migration.data, plan.name).folder / "written").write_bytes(b"by the first")
         with psycopg.connect(shared_place.address, autocommit=True) as connection:
             connection.execute("UPDATE bookferry_state.leases SET owner = NULL, fence = fence + 1")
     bucket = open_data(load_settings(one.config)).objects
@@ -172,4 +174,4 @@ def test_a_run_that_lost_its_lease_uploads_nothing_of_a_plan(
         (find_plan(migration.data, plan.name).folder / "written").write_bytes(b"by the successor")
     with one.migration() as migration:
         find_plan(migration.data, plan.name)
-    assert written.read_bytes() == bucket.read(f"{PLANS}/{plan.name}/written") == b"by the successor"
+    assert bucket.read(f"{PLANS}/{plan.name}/written") == b"by the successor"

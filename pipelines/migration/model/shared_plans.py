@@ -1,29 +1,27 @@
 """Plans in the bucket, where several machines work on the data: planned on one, applied on another, verified on a third.
 
-The folder of a plan on each machine is a working copy. The bucket has the files of a plan below `plans/<name>/`, and `plans/<name>.json`
-with their checksums, which is written last: a plan without it is not there yet. Files of a plan are added and never changed, except
-`conflicts.tsv`, which people edit: a working copy remembers the checksums of the last comparison, so that it is known on which side.
+The folder of a plan on each machine is a working copy of what is below `plans/<name>/` in the bucket. Files of a plan are added and never
+changed, so that each side gets what it lacks; `plan.json` comes last, and without it a plan is not there yet. Only `conflicts.tsv` is
+edited, by people: a working copy remembers its checksum at the last comparison, so that it is known on which side.
 """
 
 from __future__ import annotations
 
-import os
+import shutil
 import weakref
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-import msgspec
-
-from pipelines.errors import ConfigurationError, StorageError
+from pipelines.errors import ConfigurationError
 from pipelines.file_access import make_folder
 from pipelines.migration.model.plan import CONFLICTS, FACTS
-from pipelines.store.durable import sha256_of, storage_errors, temporary_folder, write_atomically
-from pipelines.store.objects.objects import Objects, read_if_there
+from pipelines.store.durable import digest_of, replacing, sha256_of, storage_errors, write_atomically
+from pipelines.store.objects.objects import Objects, checked_key
 from pipelines.store.snapshots.snapshots import DataFolder
 
 PLANS = "plans"
-_KNOWN = ".compared.json"
-_SUFFIX = ".json"
+_KNOWN = f".{CONFLICTS}.sha256"
 
 _compared: weakref.WeakSet[DataFolder] = weakref.WeakSet()
 """The data whose plans were compared with the bucket by this process."""
@@ -51,58 +49,47 @@ def compare_plans(data: DataFolder) -> None:
 
     Raises `ConfigurationError` where people edited the decisions of one plan on two machines.
     """
-    folder = data.path / PLANS
+    folder, shared = data.path / PLANS, defaultdict[str, set[str]](set)
+    for entry in data.objects.below(PLANS):
+        plan, _, name = checked_key(entry.key).removeprefix(f"{PLANS}/").partition("/")
+        shared[plan].add(name)
     with storage_errors(folder):
         make_folder(folder)
         local = {path.parent.name for path in folder.glob(f"*/{FACTS}")}
-    shared = {
-        entry.key.removeprefix(f"{PLANS}/").removesuffix(_SUFFIX)
-        for entry in data.objects.below(PLANS)
-        if entry.key.count("/") == 1 and entry.key.endswith(_SUFFIX)
-    }
-    for name in sorted(local | shared):
-        if name in local:
-            _compare(data.objects, folder / name)
-        else:
-            _fetch(data.objects, folder / name)
+    for plan in sorted(local | {plan for plan, names in shared.items() if FACTS in names}):
+        _compare(data.objects, folder / plan, shared[plan])
 
 
-def _fetch(objects: Objects, folder: Path) -> None:
-    """Make the working copy of a plan, whole or not at all."""
-    files = _files_in_bucket(objects, folder.name)
-    with temporary_folder(folder.with_name(f".{folder.name}")) as partly:
-        for name, sha256 in files.items():
-            _download(objects, f"{PLANS}/{folder.name}/{name}", partly / name, sha256)
-        write_atomically(partly / _KNOWN, msgspec.json.encode(files))
-        with storage_errors(folder):
-            partly.rename(folder)
+def _compare(objects: Objects, folder: Path, shared: Collection[str]) -> None:
+    local = {*_files(folder)}
+    for name in sorted({*local, *shared}, key=lambda name: (name == FACTS, name)):
+        path, key = folder / name, f"{PLANS}/{folder.name}/{name}"
+        if name not in shared:
+            objects.put(key, path)
+        elif name not in local:
+            _download(objects, key, path)
+        elif name == CONFLICTS:
+            _compare_decisions(objects, key, path)
+        if name == CONFLICTS:
+            with storage_errors(path):
+                write_atomically(path.with_name(_KNOWN), sha256_of(path).encode())
 
 
-def _compare(objects: Objects, folder: Path) -> None:
-    seen, shared = _known(folder), _files_in_bucket(objects, folder.name)
-    updated = dict(shared)
-    for name in sorted({*_files(folder), *shared}):
-        path, key, theirs, before = folder / name, f"{PLANS}/{folder.name}/{name}", shared.get(name), seen.get(name)
-        is_decisions, mine = name == CONFLICTS, None
-        if path.is_file():
-            mine = sha256_of(path) if is_decisions or before is None else before
-        if mine == theirs:
-            continue
-        if mine is not None and (theirs is None or (is_decisions and theirs == before)):
+def _compare_decisions(objects: Objects, key: str, path: Path) -> None:
+    known = path.with_name(_KNOWN)
+    with storage_errors(path), objects.open(key) as content:
+        mine, (theirs, _size) = sha256_of(path), digest_of(content)
+        before = known.read_text(encoding="ascii") if known.exists() else ""
+    if theirs in (mine, before):
+        if mine != theirs:
             objects.replace(key, path)
-            updated[name] = mine
-        elif theirs is not None and is_decisions and mine not in (before, None):
-            raise ConfigurationError(
-                f"{path} was edited on this machine and on another one. Move it elsewhere, run the same command again to get that of the "
-                "other machine, and copy into it what you want of yours."
-            )
-        elif theirs is not None:
-            _download(objects, key, path, theirs)
-    if updated != shared:
-        objects.replace(f"{PLANS}/{folder.name}{_SUFFIX}", msgspec.json.encode(updated))
-    if updated != seen:
-        with storage_errors(folder):
-            write_atomically(folder / _KNOWN, msgspec.json.encode(updated))
+    elif mine == before:
+        _download(objects, key, path)
+    else:
+        raise ConfigurationError(
+            f"{path} was edited on this machine and on another one. Move it elsewhere, run the same command again to get that of the "
+            "other machine, and copy into it what you want of yours."
+        )
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -113,40 +100,9 @@ def _files(folder: Path) -> Iterator[str]:
             yield "/".join(parts)
 
 
-def _files_in_bucket(objects: Objects, plan: str) -> dict[str, str]:
-    """Name → checksum of the files that the bucket has of a plan; none where it does not have the plan yet."""
-    content = read_if_there(objects, f"{PLANS}/{plan}{_SUFFIX}")
-    try:
-        checksums = _TEXTS_DECODER.decode(content) if content is not None else {}
-    except msgspec.MsgspecError as error:
-        raise StorageError(f"{objects.address_of(f'{PLANS}/{plan}{_SUFFIX}')} is damaged ({error}).") from None
-    if any(part in ("", ".", "..") for name in checksums for part in name.split("/")):
-        raise StorageError(f"{objects.address_of(f'{PLANS}/{plan}{_SUFFIX}')} names a file outside of the plan.")
-    return checksums
-
-
-def _known(folder: Path) -> dict[str, str]:
-    try:
-        return _TEXTS_DECODER.decode((folder / _KNOWN).read_bytes())
-    except (OSError, msgspec.MsgspecError):
-        return {}
-
-
-def _download(objects: Objects, key: str, path: Path, sha256: str) -> None:
-    """Replace a file by an object of this checksum, whole or not at all."""
-    partly = path.with_name(f".{path.name}.{os.getpid()}")
-    with storage_errors(path), objects.open(key) as content:
+def _download(objects: Objects, key: str, path: Path) -> None:
+    """Copy an object into a file, whole or not at all."""
+    with storage_errors(path):
         make_folder(path.parent)
-        with partly.open("wb") as file:
-            while block := content.read(1024 * 1024):
-                file.write(block)
-        if sha256_of(partly) != sha256:
-            partly.unlink()
-            raise StorageError(
-                f"{objects.address_of(key)} is not as it was uploaded: another machine is changing this plan, or it is damaged. Run the "
-                "same command again."
-            )
-        partly.replace(path)
-
-
-_TEXTS_DECODER = msgspec.json.Decoder(dict[str, str])
+        with objects.open(key) as content, replacing(path) as file:
+            shutil.copyfileobj(content, file)
