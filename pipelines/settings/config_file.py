@@ -25,7 +25,7 @@ from pipelines.settings.storage import IcebergSettings, PostgresSettings, folder
 from pipelines.settings.tenant import TenantName, TenantSettings
 from pipelines.settings.validation_messages import explain
 from pipelines.settings.value_types import TimeZone, VariableName
-from pipelines.settings.write_requests import RequestSettings
+from pipelines.settings.write_requests import RequestForm
 
 CONFIG_VARIABLE = "BOOKFERRY_CONFIG"
 
@@ -101,7 +101,7 @@ def _known_keys(table: Sequence[str]) -> Iterable[str]:
         "notify": NotifySettings,
         "postgres": PostgresSettings,
         "iceberg": IcebergSettings,
-        "requests": RequestSettings,
+        "requests": RequestForm,
     }
     inside = table[2:] if table[:1] == ["tenants"] else table
     model = models.get(inside[0], TenantSettings) if inside else TenantSettings

@@ -18,7 +18,7 @@ from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.addresses import checked_base_url, checked_record_url, checked_redirect_uri
 from pipelines.settings.retention_and_notify import NotifySettings
 from pipelines.settings.value_types import VariableName
-from pipelines.settings.write_requests import RequestSettings, request_problem
+from pipelines.settings.write_requests import RequestForm, request_problem
 
 TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 """Becomes a folder (`tenant=old`), a prefix of asset keys and a word in the log: lower case letters, digits and `_`."""
@@ -55,7 +55,7 @@ class TenantSettings(BaseModel):
     notify: NotifySettings | None = None
     record_url: Annotated[str, AfterValidator(checked_record_url)] | None = None
     """Address of a publication's page in the library, with `{id}` for its number: lists of issues link to it."""
-    requests: dict[str, RequestSettings] = Field(default_factory=dict)
+    requests: dict[str, RequestForm] = Field(default_factory=dict)
     """Resource → how the library takes its writes, where nothing describes that."""
 
     @model_validator(mode="after")

@@ -40,13 +40,6 @@ class RequestForm(BaseModel):
     """The same of a cover."""
 
 
-class RequestSettings(RequestForm):
-    """How the writes of one resource are sent."""
-
-    leave_out: tuple[str, ...] = ()
-    """Fields that the library does not take."""
-
-
 def request_problem(tables: Mapping[str, RequestForm]) -> str | None:
     """What is wrong with such tables; None if nothing is."""
     if tables.get("publications", RequestForm()).method == "PUT":

@@ -27,7 +27,7 @@ from pipelines.records.files import COVER, PRESIGN
 from pipelines.records.paths import members_apart, nested, objects_of
 from pipelines.records.tables.registry import leading_key
 from pipelines.records.values import RecordId
-from pipelines.settings.write_requests import RequestSettings
+from pipelines.settings.write_requests import RequestForm
 from pipelines.shapes.model import Description
 
 
@@ -44,7 +44,9 @@ class RequestForms:
     def __init__(self, step: Step, current: Callable[[str, RecordId], Mapping[str, Any] | None]) -> None:
         self._step = step
         self._description = step.plan.facts.description
-        self._types = {name: resource.sent_by(self._of(name)) for name, resource in step.types.items()}
+        self._types = {
+            name: resource.sent_by(step.requests.get(name, RequestForm())) for name, resource in step.types.items()
+        }
         self._current = current
         self._lock = threading.RLock()
         self._taken: set[tuple[str, WriteKind]] = set()
@@ -83,14 +85,6 @@ class RequestForms:
         if kind == WriteKind.MERGE:
             return resource_type.merge is not None and not resource_type.merge.described
         return resource_type.known_from == Source.RECORDS and not resource_type.documented
-
-    def reduced(self, row: PlanRow, omitted: list[str]) -> PlanRow:
-        """The row without the fields that the operator leaves out, which are named in `omitted`."""
-        names = [name for name in self._of(row.resource).leave_out if name in row.payload]
-        if not names:
-            return row
-        omitted.append(f"{', '.join(names)}: not sent, as `{self._table(row.resource)}` says.")
-        return row.without(names)
 
     def create(self, row: PlanRow, payload: Mapping[str, Any]) -> Request:
         """The request that creates the record of a row."""
@@ -193,21 +187,28 @@ class RequestForms:
         return self._types[PUBLICATIONS].presign.get(kind, PRESIGN[kind])
 
     def explained(self, row: PlanRow, kind: WriteKind, refusal: RefusedError) -> str:
-        """The message of a refusal; where it may be about the form, with the setting that says another.
+        """The message of a refusal; where it may be about the form, or a field that nothing proves, with what says another one.
 
-        It may be as long as the target took no such request, which is counted; and where a field is sent that nothing proves.
+        Such refusals are counted as long as the target took no such request.
         """
-        settings = self._other_form(row, kind, refusal)
-        if not settings:
-            return str(refusal)
-        if not self.is_taken(row, kind):
+        settings, sentences = self._other_form(row, kind, refusal), [str(refusal)]
+        if settings:
+            filled_in = ", ".join(f"{name} = {json.dumps(value)}" for name, value in settings.items())
+            sentences.append(
+                "If this is about the form of the request, say in bookferry.toml in which form the target takes "
+                f"{plural(row.resource)}, and apply the plan again: `{self._table(row.resource)}` {filled_in}"
+            )
+        unproved = self._types[row.resource].undocumented.intersection(row.payload)
+        if unproved and refusal.is_about_content:
+            ends = self._step.plan.facts
+            sentences.append(
+                f"If the target does not take {', '.join(sorted(unproved))}: `bookferry migrate map {ends.source.tenant} "
+                f"{ends.target.tenant}` writes the mapping file; take it out there, and make a new plan."
+            )
+        if len(sentences) > 1 and not self.is_taken(row, kind):
             with self._lock:
                 self._refused[row.resource] += 1
-        filled_in = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in settings.items())
-        return (
-            f"{refusal} If this is about the form of the request, say in bookferry.toml in which form the target takes "
-            f"{plural(row.resource)}, and apply the plan again: `{self._table(row.resource)}` {filled_in}"
-        )
+        return " ".join(sentences)
 
     def unsigned(self, kind: str, refusal: RefusedError) -> str:
         """The message of a refusal to sign the form of an upload; with the setting that says another path where there is no such one."""
@@ -229,17 +230,12 @@ class RequestForms:
             return {} if self._types[row.resource].documented else {"method": "PUT"}
         if is_address:
             return {"create": self._types[row.resource].create or LIST_PATHS[row.resource]}
-        if not refusal.is_about_content:
+        if not is_open or not refusal.is_about_content:
             return {}
-        unproved = [name for name in self._types[row.resource].undocumented if name in row.payload]
-        key = {"wrapped_in": noun(row.resource).replace(" ", "_")} if is_open else {}
-        return key | ({"leave_out": unproved} if unproved else {})
+        return {"wrapped_in": noun(row.resource).replace(" ", "_")}
 
     def _table(self, resource: str) -> str:
         return f"[tenants.{self._step.plan.facts.target.tenant}.requests.{resource}]"
-
-    def _of(self, resource: str) -> RequestSettings:
-        return self._step.requests.get(resource) or RequestSettings()
 
     def _sent(self, resource_type: ResourceType, values: Mapping[str, Any]) -> dict[str, Any]:
         sent = dict[str, Any]()

@@ -57,8 +57,6 @@ class RowResult:
     """Problems that stay where the row is written again: references that the service refused."""
     stays: list[str] = field(default_factory=list)
     """Why something of the record stays although an undo could write: no failures."""
-    omitted: list[str] = field(default_factory=list)
-    """Fields that are not sent. The record counts as written, and as lacking them."""
     sends: Counter[str] = field(default_factory=Counter)
     """How often this run sent the request of each part of the row that is not done; the record itself has the name ""."""
     unclear: str = ""
@@ -116,5 +114,5 @@ class RowResult:
 
     @property
     def left_out(self) -> list[str]:
-        """The references and fields that the record is written without."""
-        return [*self.unresolved, *self.lasting, *self.omitted]
+        """The references that the record is written without."""
+        return [*self.unresolved, *self.lasting]

@@ -88,9 +88,9 @@ class Writer:
         if result.links:
             self._link(row, result)
             return
-        entries, result.omitted = self.step.entries(row), []
+        entries = self.step.entries(row)
         try:
-            row = self.forms.reduced(self._references.resolve(row, result.problems), result.omitted)
+            row = self._references.resolve(row, result.problems)
             result.unresolved = list(result.problems)
             if row.action == Action.CREATE:
                 target_id = self._create(row, entries.get((WriteKind.CREATE, "")), result)
@@ -100,7 +100,7 @@ class Writer:
                         self._act(row, name, target_id)
             else:
                 target_id = row.existing_target_id
-                if (row.payload or result.omitted) and not is_done(entries.get((WriteKind.PATCH, ""))):
+                if row.payload and not is_done(entries.get((WriteKind.PATCH, ""))):
                     self._change(row, result)
         except FailedWriteError as error:
             result.problems.append(str(error))
@@ -114,10 +114,10 @@ class Writer:
         creation = self.step.entries(row).get((WriteKind.CREATE, ""))
         target_id = creation.target_id if creation is not None and creation.target_id else row.existing_target_id
         try:
-            row = self.forms.reduced(self._references.resolve(row, result.problems, later=True), result.omitted)
+            row = self._references.resolve(row, result.problems, later=True)
             posted = self.forms.posted(row)
             change = row.without(posted)
-            if change.payload or not posted:
+            if change.payload:
                 self._change(msgspec.structs.replace(change, target_id=target_id), result)
             if posted:
                 self._add(row, target_id, posted, result)
@@ -234,10 +234,7 @@ class Writer:
         ) from None
 
     def _change(self, row: PlanRow, result: RowResult) -> None:
-        """Change fields, which may be repeated at any time.
-
-        Where the target takes nothing of it, that is entered, so that no later plan has it again.
-        """
+        """Change fields, which may be repeated at any time."""
         target_id, payload = row.existing_target_id, row.payload
         expected = {name: row.expected.get(name) for name in payload}
         number = self.step.intend(
@@ -247,9 +244,6 @@ class Writer:
             wanted=expected,
             before=None if row.resource in PERSONAL else row.before,  # the plan has it, encrypted
         )
-        if not payload:
-            self._journal.done(number, target_id=target_id, held={}, message=" ".join(result.omitted))
-            return
         try:
             response = self.step.send(self.forms.change(row, target_id, payload), number)
         except RefusedError as refusal:

@@ -15,7 +15,7 @@ from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.service.client import LibraryClient
-from pipelines.settings.write_requests import RequestSettings
+from pipelines.settings.write_requests import RequestForm
 
 ReadListing = Callable[[str], AbstractContextManager[RecordListing]]
 """Lists a resource of the target now, proved complete, for the length of the block."""
@@ -47,7 +47,7 @@ class Step:
     """Resource → how its records are moved."""
     read_listing: ReadListing
     open_blob: OpenBlob
-    requests: Mapping[str, RequestSettings] = field(default_factory=dict)
+    requests: Mapping[str, RequestForm] = field(default_factory=dict)
     """Resource → the form of its writes, as the operator says."""
     limits: Limits = LIMITS
     on_progress: Callable[[Progress], None] = lambda _: None
