@@ -85,7 +85,8 @@ def _isbn_10(number: str, rules: list[Rule]) -> Validation:
         return Validation(None, (Rule.PLACEHOLDER,))
     if not isbn.is_valid(number):
         return Validation(None, (Rule.CHECK_DIGIT,))
-    return Validation(isbn.to_isbn13(number), (*rules, Rule.ISBN_10))
+    digits = f"978{number[:-1]}"
+    return Validation(digits + ean.calc_check_digit(digits), (*rules, Rule.ISBN_10))
 
 
 def _isbn_13(number: str, rules: list[Rule]) -> Validation:

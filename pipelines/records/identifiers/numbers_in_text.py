@@ -126,6 +126,9 @@ _ONLY_NUMBERS = re.compile(r"[0-9][0-9Xx .+Ee/-]*")
 _HEAD = re.compile(r"(?:[0-9][0-9Xx.+Ee/-]*|(?<=[0-9] )[Xx](?![^\W_])|[ ;:.=+*\"'{}<>-])+")
 """Numbers before the first word."""
 
+_BARE_RUN = re.compile(r"[0-9](?:[ -]?[0-9])*(?:[ -]?[Xx])?")
+"""Digit groups and nothing else, as most values are."""
+
 _GROUPS = re.compile(r"[0-9Xx]+")
 _BARE = re.compile(r"[='\"]*[0-9]+X?(?:\.0+)?['\"]*", re.IGNORECASE)
 _YEARS = re.compile(r"\s*((?:1[5-9]|20)[0-9]{2}) ?- ?((?:1[5-9]|20)[0-9]{2})\s*")
@@ -134,6 +137,9 @@ _MANY_DIGITS = re.compile(r"(?:[0-9][ -]*){7}")
 
 def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
     """Every value in a text. A piece with unknown words around its numbers is not recognised."""
+    if _BARE_RUN.fullmatch(text):
+        alone = _BARE.fullmatch(text) is not None
+        return without_repetition(_with_zeros(numbers, _read_run(numbers, text, ()), alone=alone))
     tidy, rules = cleaned(text)
     tidy, more = in_ascii(tidy)
     alone = _BARE.fullmatch(numbers.label.sub("", tidy).strip()) is not None
