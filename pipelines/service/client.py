@@ -133,14 +133,14 @@ class LibraryClient:
     def get(
         self, url: httpx.URL | str, params: dict[str, Any] | None = None, *, briefly: bool = False
     ) -> httpx.Response:
-        """Return the response 200 to a GET of an address below `api_url`, its body read. `briefly`: one try, and more only after a 429.
+        """Return the response 200 to a GET of an address below `api_url`, its body read. `briefly`: two tries, and more only after a 429.
 
         Raises `SignInError` on 401, on 403 and if the service redirects to a page for people to sign in, `RefusedError` on any other 4xx,
         `ProtocolError` for a response that no API sends (another redirect, a web page), `TemporaryError` if the service did not recover in
         time, `ConfigurationError` if its certificate is not trusted.
         """
         try:
-            tries = {TRIES: (1, 3)} if briefly else {}
+            tries = {TRIES: (2, 3)} if briefly else {}
             request = httpx.Request("GET", url, params=params, headers=_HEADERS, extensions=tries)
             response = self._fetched(request, self._auth, self._transport)
         except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -5,19 +5,16 @@ Pure: nothing here sends a request.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import httpx
 import msgspec
+from msgspec.structs import replace
 
 from pipelines.errors import AccessDeniedError, BookferryError, ProtocolError, RefusedError, TemporaryError
 
-MOST_PARTS = 5
-"""Smaller pages into which a page is divided, where its size allows; twice as many where they all fail."""
-
-HALVES = 2
-"""So many smaller pages may each have a record that cannot be sent; where more fail and none is read, it is their size that is refused."""
-
-GAP_SIZE, MOST_GAPS = 10, 20
-"""Pages of ten records around whose gaps one walk reads; beyond that, the list itself is out of order."""
+MOST_GAPS = 20
+"""Parts of pages around whose gaps one walk reads; beyond that, the list itself is out of order."""
 
 _OF_A_RECORD = frozenset({httpx.codes.BAD_REQUEST, httpx.codes.UNPROCESSABLE_ENTITY})
 """Refusals that say nothing of the list as a whole, of the end of the list or of the account."""
@@ -58,17 +55,25 @@ def is_missing(error: BookferryError) -> bool:
     return isinstance(error, RefusedError) and error.status == httpx.codes.NOT_FOUND
 
 
-def part_sizes(size: int) -> list[int]:
-    """The sizes of smaller pages around a record that cannot be sent, divisors of `size`; the next one if the service refuses one.
+def part_size(size: int) -> int:
+    """The size of smaller pages around a record that cannot be sent, a divisor of `size`: parts of ten for pages of 50, of five for 25.
 
-    The service allows any (service.md#lists). A gap of one record in a page of 50 costs a dozen requests: five pages of ten, five of two in
-    one of these, and two of one.
+    The service allows any (service.md#lists). A gap of one record costs a request for each part, and one for each record of one part.
     """
-    divisors = [part for part in range(1, size) if size % part == 0]
-    few = [part for part in divisors if size <= MOST_PARTS * part]
-    return [*few, *(part for part in divisors if MOST_PARTS * part < size <= 2 * MOST_PARTS * part)] or divisors[-1:]
+    return max(part for part in range(1, size + 1) if size % part == 0 and part * part <= 2 * size)
 
 
 def part_at(url: httpx.URL, place: int, size: int) -> httpx.URL:
     """The address of the smaller page that begins at a place."""
     return url.copy_set_param("per_page", str(size)).copy_set_param("page", str((place - 1) // size + 1))
+
+
+def gaps_of(failed: Mapping[int, BookferryError], ids: Mapping[int, int | None]) -> list[Gap]:
+    """The gaps of records by the places of those that cannot be read, and why. `ids`: those of others, by their places."""
+    gaps: list[Gap] = []
+    for place, reason in failed.items():
+        if gaps and gaps[-1].last == place - 1:
+            gaps[-1] = replace(gaps[-1], last=place, after=ids.get(place + 1))
+        else:
+            gaps.append(Gap(place, place, ids.get(place - 1), ids.get(place + 1), str(reason)))
+    return gaps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Protocol, Self
@@ -64,13 +64,12 @@ class SavedPage:
 
 
 def joined(
-    url: httpx.URL, parts: Mapping[int, SavedPage], gaps: Sequence[Gap], *, size: int, total: int | None, moved: bool
+    url: httpx.URL, pages: Sequence[SavedPage], gaps: Sequence[Gap], *, size: int, total: int | None, moved: bool
 ) -> SavedPage:
-    """The page at `url` from its parts, by the place at which each begins. Its paging headers are what the page would have had.
+    """The page at `url` from its parts, in their order. Its paging headers are what the page would have had.
 
     Without parts and X-Total, a page follows. `moved`: the list changed while they were read.
     """
-    pages = [parts[place] for place in sorted(parts)]
     records = [record for page in pages for record in page.records]
     linked, number = not pages or any(page.paging.linked for page in pages), page_number(url) or 1
     goes_on = number * size < total if total is not None else not pages or pages[-1].paging.next is not None
