@@ -21,7 +21,7 @@ from pipelines.records.files import KEPT, UNSURE, addressed_files, resolved
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock, SystemClock
-from pipelines.service.files.download import Downloads, Failed, Received
+from pipelines.service.files.download import DownloadError, Downloads
 from pipelines.service.files.signed_urls import SignedUrls
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import row_batches
@@ -188,32 +188,32 @@ class FileFetcher:
             return None
 
     def _fetch(self, wanted: Wanted) -> None:
-        content = self._addresses.fetch(
-            wanted.reference, wanted.reference.address, lambda address: self._download(wanted, address)
-        )
-        if self._stopped.is_set():
-            return  # the list has it as under way
-        if not isinstance(content, Failed):
-            self._failed_in_a_row = 0
-            outcome, is_new = content
-            self.files.mark_kept(outcome, new=is_new)
-            return
-        self.files.mark_failed(wanted.reference.content_key, content.problem, temporary=content.temporary)
-        self._failed_in_a_row = self._failed_in_a_row + 1 if content.temporary else 0
-        if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW:
-            self._give_up(
-                f"not tried, after {MOST_FAILURES_IN_A_ROW} failures in a row; the last one: {content.problem}"
+        try:
+            outcome, is_new = self._addresses.fetch(
+                wanted.reference, wanted.reference.address, lambda address: self._download(wanted, address)
             )
+        except DownloadError as error:
+            self._note_failure(wanted, error)
+            return
+        if not self._stopped.is_set():  # else the list has it as under way
+            self._failed_in_a_row = 0
+            self.files.mark_kept(outcome, new=is_new)
 
-    def _download(self, wanted: Wanted, address: str) -> _Stored | Failed:
+    def _note_failure(self, wanted: Wanted, error: DownloadError) -> None:
+        if self._stopped.is_set():
+            return
+        self.files.mark_failed(wanted.reference.content_key, str(error), temporary=error.may_pass)
+        self._failed_in_a_row = self._failed_in_a_row + 1 if error.may_pass else 0
+        if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW:
+            self._give_up(f"not tried, after {MOST_FAILURES_IN_A_ROW} failures in a row; the last one: {error}")
+
+    def _download(self, wanted: Wanted, address: str) -> _Stored:
         known = wanted.known
         is_stored = known.sha256 is not None and self.blobs.size(known.sha256) == known.bytes
         etag = known.etag if is_stored else None
         with self.blobs.incoming(str(next(self._names))) as (path, file):
             result = self._transfers.fetch(address, file, size=wanted.reference.size, etag=etag)
-            if isinstance(result, Failed):
-                return result
-            if not isinstance(result, Received):
+            if result is None:
                 return known, False
             file.flush()
             self.blobs.store(path, result.sha256)

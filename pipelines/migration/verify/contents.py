@@ -18,7 +18,7 @@ from pipelines.migration.verify.discrepancies import Discrepancies, file_finding
 from pipelines.records.files import COVER, FileReference, file_references, is_whole, resolved
 from pipelines.records.values import as_id
 from pipelines.service.client import LibraryClient
-from pipelines.service.files.download import Downloads, Failed, Received
+from pipelines.service.files.download import DownloadError, Downloads, Received
 from pipelines.service.files.signed_urls import SignedUrls
 from pipelines.store.parquet import escaped, literal
 
@@ -95,21 +95,21 @@ class Contents:
         return self._compared
 
     def _check(self, discrepancies: Discrepancies, total: int, file: _PresentFile) -> None:
-        result = self._fetch(file)
-        is_received = isinstance(result, Received)
-        finding = partial(file_finding, (as_id(file.source_id), as_id(file.target_id)))
-        if isinstance(result, Failed):
-            discrepancies.add([finding(UNREAD, file.kind, (file.description, ""), result.problem)])
-        elif result.sha256 != file.sha256:
-            received = f"{result.size:,} bytes with the SHA-256 {result.sha256}"
+        finding, received = partial(file_finding, (as_id(file.source_id), as_id(file.target_id))), None
+        try:
+            received = self._fetch(file)
+        except DownloadError as error:
+            discrepancies.add([finding(UNREAD, file.kind, (file.description, ""), str(error))])
+        if received is not None and received.sha256 != file.sha256:
+            found = f"{received.size:,} bytes with the SHA-256 {received.sha256}"
             why = f"its bytes differ; their SHA-256 should be {file.sha256}"
-            discrepancies.add([finding(DIFFERING, file.kind, (file.description, received), why)])
+            discrepancies.add([finding(DIFFERING, file.kind, (file.description, found), why)])
         with self._lock:
             self._done += 1
-            self._compared += is_received
+            self._compared += received is not None
             self._on_file(Progress("files", self._done, total, self._client.requests, 0.0, "compared", "finishing"))
 
-    def _fetch(self, file: _PresentFile) -> Received | Failed:
+    def _fetch(self, file: _PresentFile) -> Received:
         """From the address in the listing, then from a fresh one."""
         reference = next(
             (
@@ -120,13 +120,15 @@ class Contents:
             None,
         )
         if reference is None:
-            return Failed("its record does not show it any more")
+            raise DownloadError("its record does not show it any more")
         is_kept = is_whole(
             reference.address or "", but_host=True
         )  # else it counts from a page whose address nobody kept
         address = resolved(reference, self._client.api_url).address if is_kept else None
         return self._signed_urls.fetch(reference, address, partial(self._download, reference))
 
-    def _download(self, reference: FileReference, address: str) -> Received | Failed:
-        result = self._downloads.fetch(address, cast("BinaryIO", _NullFile()), size=reference.size)
-        return result if isinstance(result, Received | Failed) else Failed("the storage sent nothing")
+    def _download(self, reference: FileReference, address: str) -> Received:
+        received = self._downloads.fetch(address, cast("BinaryIO", _NullFile()), size=reference.size)
+        if received is None:
+            raise DownloadError("the storage sent nothing")
+        return received

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from http import HTTPStatus
 from typing import TypeVar
 
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError, TemporaryError
 from pipelines.records.files import ASSET, FileReference, asset_reference, file_references, resolved
 from pipelines.service.client import LibraryClient
-from pipelines.service.files.download import Failed
+from pipelines.service.files.download import DownloadError
 
 MAX_USELESS = 50
 """New addresses in a row that did not help, until no more are requested: each costs a request of the budget."""
@@ -35,78 +36,69 @@ class SignedUrls:
         self._in_vain = 0
         self._refusal = ""
 
-    def fetch(
-        self, reference: FileReference, address: str | None, download: Callable[[str], Content | Failed]
-    ) -> Content | Failed:
-        """Download a file from an address; a fresh one replaces a missing or expired one."""
-        asked, failed = 0, Failed("")
+    def fetch(self, reference: FileReference, address: str | None, download: Callable[[str], Content]) -> Content:
+        """Download a file from an address; a fresh one replaces a missing or expired one. Raises `DownloadError`."""
+        asked, before = 0, ""
         while True:
             if address is not None:
-                result = download(address)
-                if not isinstance(result, Failed):
-                    if asked:
-                        with self._lock:
-                            self._in_vain = 0
-                    return result
-                failed = result
-                if not result.expired or asked == MOST_ADDRESSES:
-                    return result
-            fresh = self.ask(reference)
-            if isinstance(fresh, Failed):
-                why = f"{failed.problem}; {fresh.problem}" if failed.problem else fresh.problem
-                return Failed(why, temporary=fresh.temporary)
-            address, asked = fresh, asked + 1
+                try:
+                    content = download(address)
+                except DownloadError as error:
+                    if not error.expired or asked == MOST_ADDRESSES:
+                        raise
+                    before = f"{error}; "
+                else:
+                    self._in_vain = 0 if asked else self._in_vain
+                    return content
+            try:
+                address, asked = self._ask(reference), asked + 1
+            except DownloadError as error:
+                raise DownloadError(f"{before}{error}", may_pass=error.may_pass) from None
 
-    def ask(self, reference: FileReference) -> str | Failed:
+    def _ask(self, reference: FileReference) -> str:
         """Return the address of a file as the library names it now. Raises `SignInError` if a person must sign in."""
-        if reference.address is not None:
-            return self._ask(reference)
-        with self._first:  # one at a time: one request shows that a sign-in may not read files
-            return self._ask(reference)
+        # one at a time where a page has no addresses: one request shows that a sign-in may not read files
+        with self._first if reference.address is None else nullcontext():
+            if self._refusal:
+                raise DownloadError(self._refusal)
+            with self._lock:
+                self._in_vain += 1
+                if self._in_vain > MAX_USELESS:
+                    self._refusal = f"no new address was requested, after {MAX_USELESS} in a row that did not help"
+                    raise DownloadError(self._refusal)
+            try:
+                return self._answer(reference)
+            except AccessDeniedError as error:
+                self._refusal = f"no address was requested for it, because that of another file was refused: {error}"
+                raise DownloadError(str(error)) from None
+            except (RefusedError, ProtocolError, TemporaryError) as error:
+                gone = isinstance(error, RefusedError) and error.status == HTTPStatus.NOT_FOUND
+                why = "gone from the library since it was listed: " if gone else ""
+                raise DownloadError(f"{why}{error}", may_pass=isinstance(error, TemporaryError)) from None
 
-    def _ask(self, reference: FileReference) -> str | Failed:
-        if self._refusal:
-            return Failed(self._refusal)
-        with self._lock:
-            self._in_vain += 1
-            if self._in_vain > MAX_USELESS:
-                self._refusal = f"no new address was requested, after {MAX_USELESS} in a row that did not help"
-                return Failed(self._refusal)
-        try:
-            return self._answer(reference)
-        except AccessDeniedError as error:
-            self._refusal = f"no address was requested for it, because that of another file was refused: {error}"
-            return Failed(str(error))
-        except (RefusedError, ProtocolError, TemporaryError) as error:
-            gone = isinstance(error, RefusedError) and error.status == HTTPStatus.NOT_FOUND
-            why = "gone from the library since it was listed: " if gone else ""
-            return Failed(f"{why}{error}", temporary=isinstance(error, TemporaryError))
-
-    def _answer(self, reference: FileReference) -> str | Failed:
+    def _answer(self, reference: FileReference) -> str:
         """Return the address in the asset's record; a cover is a part of its publication (service.md#assets, service.md#covers)."""
-        client = self._client
-        if reference.kind == ASSET and reference.asset_id is not None:
-            path = f"/assets/{reference.asset_id}"
-            answer = client.get(f"{client.api_url}{path}")
-            references = [asset_reference(answer.content, reference.publication_id)]
-        elif reference.publication_id is not None:
-            path = f"/publications/{reference.publication_id}"
-            answer = client.get(f"{client.api_url}{path}")
-            references = [*file_references(answer.content)]
-        else:
-            return Failed("the record has no id, so no new address can be requested")
-        page = str(answer.request.url)
-        files = (resolved(file, page) for file in references if file is not None)
+        client, is_asset = self._client, reference.kind == ASSET and reference.asset_id is not None
+        if not is_asset and reference.publication_id is None:
+            raise DownloadError("the record has no id, so no new address can be requested")
+        path = f"/assets/{reference.asset_id}" if is_asset else f"/publications/{reference.publication_id}"
+        answer = client.get(f"{client.api_url}{path}")
+        references = (
+            [asset_reference(answer.content, reference.publication_id)] if is_asset else file_references(answer.content)
+        )
+        files = (resolved(file, str(answer.request.url)) for file in references if file is not None)
         same = [file for file in files if _is_same(file, reference)]
         if not same:
-            return Failed(
+            raise DownloadError(
                 f"replaced or removed since it was listed, says GET {path}; the next backup has what is there now"
             )
         address = next((file.address for file in same if file.address is not None), None)
-        return address or Failed(
-            f"GET {path} gives no address (url) for it either: the sign-in may lack the right to read files (v3: the scope assets:read), "
-            "or the library has lost the file"
-        )
+        if address is None:
+            raise DownloadError(
+                f"GET {path} gives no address (url) for it either: the sign-in may lack the right to read files (v3: the scope "
+                "assets:read), or the library has lost the file"
+            )
+        return address
 
 
 def _is_same(shown: FileReference, reference: FileReference) -> bool:

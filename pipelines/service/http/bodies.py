@@ -59,11 +59,8 @@ def read_body(response: httpx.Response, clock: Clock) -> bytes:
     A 200 with the content type JSON must be valid JSON. Raises `GarbledBodyError` and the errors of httpx for a broken connection, all of
     which may pass; `ProtocolError` for a body that no API sends.
     """
-    body, size, until = (
-        BytesIO(),
-        0,
-        clock.monotonic() + MAX_SECONDS,
-    )  # no list: it would take 40 bytes for a chunk of 2 bytes
+    body, size = BytesIO(), 0  # no list: it would take 40 bytes for a chunk of 2 bytes
+    until = clock.monotonic() + MAX_SECONDS
     most = response.request.extensions.get(MOST_BYTES, MAX_BODY)
     for chunk in _unpacked(response):
         size += body.write(chunk)
@@ -92,25 +89,33 @@ def _unpacked(response: httpx.Response) -> Iterator[bytes]:
     if coding in ("", "identity"):
         return response.iter_raw()
     if coding in ("gzip", "x-gzip"):
-        return _unzipped(response.iter_raw())
+        return unzipped(response.iter_raw())
     raise ProtocolError(
         f"{describe_request(response.request)} answered packed as {outside_text(coding, 60)}, although only gzip was asked for."
     )
 
 
-def _unzipped(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    unpack, empty = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS), True
+def unzipped(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yields the content of gzip members, one after the other, in small chunks. Raises `GarbledBodyError` if their end is missing."""
+    unpack, empty = _unzipper(), True
     try:
         for chunk in chunks:
             empty, rest = False, chunk
-            while rest and not unpack.eof:
+            while rest:
+                if unpack.eof and not (rest := rest.lstrip(b"\0")):  # zeros may fill it up
+                    break
+                unpack = _unzipper() if unpack.eof else unpack
                 yield unpack.decompress(rest, UNPACK_BYTES)
-                rest = unpack.unconsumed_tail
+                rest = unpack.unconsumed_tail or unpack.unused_data
         yield unpack.flush()
     except zlib.error as error:
         raise GarbledBodyError(f"the packed body cannot be unpacked ({error})") from None
     if not unpack.eof and not empty:
         raise GarbledBodyError("the packed body ends too early")
+
+
+def _unzipper() -> zlib._Decompress:
+    return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
 
 
 def _check_json(response: httpx.Response, body: bytes) -> None:

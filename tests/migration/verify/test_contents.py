@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 from collections.abc import Callable
@@ -39,7 +40,9 @@ class Library:
 
     def _stored(self, request: Received) -> Answer:
         content = self.storage.get(request.path)
-        return Answer(status=404) if content is None else Answer(content)
+        if content is None:
+            return Answer(status=404)
+        return Answer(content, headers={"content-encoding": "gzip"} if content.startswith(b"\x1f\x8b") else {})
 
     def asset(self, number: int, path: str) -> dict[str, Any]:
         """The JSON of a file."""
@@ -103,6 +106,12 @@ def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryCli
 def test_other_bytes_of_the_same_size_are_found(check: Check, kind: str, number: int | None, field: str) -> None:
     found = f"17 bytes with the SHA-256 {hashlib.sha256(ANOTHER).hexdigest()}"
     assert check((kind, number, CONTENT)) == (1, [("differing", field, found)])
+
+
+def test_a_file_that_a_storage_packs_unasked_is_compared(check: Check, library: Library) -> None:
+    """By the bytes that it packed."""
+    library.storage["/first"] = gzip.compress(CONTENT, mtime=0)
+    assert check(("asset", FIRST, CONTENT)) == (1, [])
 
 
 @pytest.mark.parametrize("listed", ["expired", "none"])
