@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pipelines.inventory import LIST_PATHS, noun
-from pipelines.records.files import PRESIGN
+from pipelines.records.files import ASSET, PRESIGN
 from pipelines.records.shapes.observation import MAX_NAME
 from pipelines.shapes.documents import UnreadableDocumentError, read_document
 from pipelines.shapes.model import Description, FieldSchema, MergeSchema, PayloadSchema, ResourceSchema
@@ -53,6 +53,7 @@ def read_description(content: bytes, *, address: str, learned_at: str) -> Descri
     if not description.operations:
         description.problem = f"The description at {address} names no operation."
     resources = {resource: reader.resource(resource) for resource in LIST_PATHS}
+    resources["publications"].presign = dict(_presigning(description.operations))
     description.resources = {name: schema for name, schema in resources.items() if schema != ResourceSchema()}
     description.lists = dict(reader.lists())
     description.additions = dict(reader.additions(description.lists))
@@ -133,8 +134,6 @@ class _Reader:
         schema.merge = self._merge(path, by_name)
         if schema.create is not None:
             schema.answer_id = self._answer_id(self._answer(by_name[f"POST /{path}"]), resource)
-        if resource == "publications":
-            schema.presign = dict(_presigning(by_name))
         return schema
 
     def _answer_id(self, answer: Any, resource: str) -> str:
@@ -267,14 +266,20 @@ class _Reader:
         return {}
 
 
-def _presigning(operations: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield each kind of file whose documented path to sign an upload is not described, but just one other, with that."""
+def _presigning(operations: Mapping[str, Collection[str]]) -> Iterator[tuple[str, str]]:
+    """Yield each kind of file whose documented path to sign an upload is not described, but just one other, with that.
+
+    `operations`: name → query parameters; `filename` and `type` are those of such a path (service.md#presign).
+    """
+    signing = [
+        path
+        for name, parameters in operations.items()
+        for method, _, path in [name.partition(" /")]
+        if method == "GET" and "{}" not in path and ("presign" in path or {"filename", "type"} <= {*parameters})
+    ]
+    unnamed = [path for path in signing if not any(kind in path for kind in (*PRESIGN, "avatar"))]
     for kind, documented in PRESIGN.items():
-        paths = [
-            path
-            for method, _, path in (operation.partition(" /") for operation in operations)
-            if method == "GET" and "{}" not in path and "presign" in path and kind in path
-        ]
+        paths = [path for path in signing if kind in path] or (unnamed if kind == ASSET else [])
         if documented not in paths and len(paths) == 1:
             yield kind, paths[0]
 

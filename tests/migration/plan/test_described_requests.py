@@ -87,14 +87,23 @@ ASSETS, COVERS, POSTED = "/assets/presign", "/publications/cover/presign", "/cov
         ([ASSETS, "/covers/presign", "/cover/presigned"], {}),
         ([ASSETS, "/publications/{id}/cover/presign"], {}),
         ([POSTED], {}),
+        (
+            ["/uploads/sign?filename&type", "/users/avatar/presign?filename&type", "/search?type"],
+            {ASSET: "uploads/sign"},
+        ),
+        (["/uploads/sign?filename&type", "/signed?filename&type"], {}),
     ],
 )
 def test_another_path_that_signs_uploads_is_taken_where_it_is_the_only_one(
     operations: list[str], paths: dict[str, str]
 ) -> None:
     """Only a GET signs."""
-    methods = {path: "post" if path == POSTED else "get" for path in ["/publications", *operations]}
-    description = read({path: {method: {"responses": {}}} for path, method in methods.items()})
+    described = {}
+    for operation in ("/publications", *operations):
+        path, _, names = operation.partition("?")
+        parameters = [{"in": "query", "name": name} for name in names.split("&")]
+        described[path] = {"post" if path == POSTED else "get": {"responses": {}, "parameters": parameters}}
+    description = read(described)
     assert description.resources.get("publications", ResourceSchema()).presign == paths
 
 
