@@ -273,6 +273,11 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         """The fields that are read as they were learned."""
         return self.fields
 
+    @cached_property
+    def parts(self) -> dict[str, FieldMapping]:
+        """The fields by their paths, and all that stands in the entries of lists."""
+        return {path: part for name, field in self.fields.items() for path, part in field.parts(name)}
+
     @property
     def sends_unproved(self) -> bool:
         """Whether fields are sent of which nothing shows that the target has them."""
@@ -400,9 +405,9 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 
     @cached_property
     def _read_keys(self) -> _ReadKeys:
-        parts = [(path, part) for name, field in self.fields.items() for path, part in field.parts(name)]
-        lists = {key for path, part in parts if part.entries for key in part.keys_of(path)}
-        read = {key for path, part in parts if not part.entries for key in part.keys_sent(path)}
+        parts = self.parts
+        lists = {key for path, part in parts.items() if part.entries for key in part.keys_of(path)}
+        read = {key for path, part in parts.items() if not part.entries for key in part.keys_sent(path)}
         objects = objects_of([*read, *self.left_out]) | lists
         records = {holder for holder in objects - read if f"{holder}/id" in read and f"{holder}/type" not in read}
         return _ReadKeys(read, objects, _beginnings(lists), _beginnings(records | (objects & read)))

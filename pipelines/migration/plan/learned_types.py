@@ -7,6 +7,7 @@ documented, so that of them only the other fields are learned, and one is sent o
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -158,8 +159,7 @@ class TypeLearner:
         links = members_of_links(self.records(), self.type, self.source, read)
         as_numbers = {
             key
-            for name, field in self.type.fields.items()
-            for path, part in field.parts(name)
+            for path, part in self.type.parts.items()
             for key in part.keys_of(path)
             if not part.sent_as.startswith("object")
         }
@@ -198,8 +198,7 @@ class TypeLearner:
         """The fields of the source that may refer to records, nobody knows of which resource."""
         return [key for key, why in self.type.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE] + [
             key
-            for name, field in self.type.fields.items()
-            for path, part in field.parts(name)
+            for path, part in self.type.parts.items()
             if part.leads_to == OPEN
             for key in part.keys_of(path)
             if key in self.source.fields
@@ -215,6 +214,17 @@ class TypeLearner:
         """Field of these → the resources whose ids it may have."""
         asks_quantities = self.type.resource != PUBLICATIONS
         return fields_with_ids(self.records(), names, self._library(), self._text_ids, asks_quantities=asks_quantities)
+
+    def choices_of(self, path: str) -> Sequence[str]:
+        """What the target takes in a field: by its description, else the words of its records, where the source has none of them."""
+        return self.choices.get(path, ()) or self._words_there.get(path, ())
+
+    @cached_property
+    def _words_there(self) -> dict[str, list[str]]:
+        parts = {} if self.type.personal else self.type.parts
+        here = words_in(self.records(), parts)
+        there = words_in(map(self.apart.record, self._target.records()), parts) if here else {}
+        return {path: sorted(words) for path, words in there.items() if here.get(path, words).isdisjoint(words)}
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of the source, with the members of objects as fields of their own."""
@@ -246,6 +256,25 @@ class TypeLearner:
             if len(examples) == len(keys):
                 break
         return examples
+
+
+MOST_WORDS, FEWEST_USES = 12, 3
+"""Different texts of an enumeration, and how often each is used, on average."""
+
+
+def words_in(records: Iterable[Mapping[str, Any]], parts: Mapping[str, FieldMapping]) -> dict[str, set[str]]:
+    """Field that has a few words again and again, without numbers, as an enumeration does → these. `parts`: fields by their paths."""
+    words = {path: Counter[str]() for path, part in parts.items() if not (part.refers or part.entries)}
+    for record in records if words else ():
+        for path, uses in words.items():
+            value = next((record[key] for key in parts[path].keys_of(path) if key in record), None)
+            texts = [entry for entry in several(value) if entry is not None] if len(uses) <= MOST_WORDS else ()
+            uses.update(text if isinstance(text, str) and not re.search("[0-9]", text) else "0" for text in texts)
+    return {
+        path: {*uses}
+        for path, uses in words.items()
+        if 1 < len(uses) <= MOST_WORDS and "0" not in uses and uses.total() >= FEWEST_USES * len(uses)
+    }
 
 
 def json_api_type(listings: Iterable[RecordListing]) -> str:
@@ -523,8 +552,7 @@ def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
     covered = {*(assumed.fields if assumed.documented else assumed.key_fields), *learned.references, *chosen}
     return [
         key
-        for name, field in learned.fields.items()
-        for path, part in field.parts(name)
+        for path, part in learned.parts.items()
         if path not in covered and not part.refers and not part.entries
         for key in part.keys_of(path)
     ]

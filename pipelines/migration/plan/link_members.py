@@ -70,12 +70,7 @@ def _candidates(
     learned: ResourceType, shape: RecordShape, read: Mapping[str, RecordListing]
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the key of each reference with objects, and their members that are no fields of the record to which it leads."""
-    references = {
-        key: part.leads_to
-        for name, field in learned.fields.items()
-        for path, part in field.parts(name)
-        for key in part.keys_of(path)
-    }
+    references = {key: part.leads_to for path, part in learned.parts.items() for key in part.keys_of(path)}
     for key, field in shape.fields.items():
         if not field.has_ids:
             continue

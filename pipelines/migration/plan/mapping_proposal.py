@@ -166,10 +166,9 @@ def proposed_text(earlier: MappingFile | None, proposals: Iterable[Proposal], so
 
 
 def _other_values(learner: TypeLearner) -> dict[str, list[str]]:
-    """Field → its values that the target's description lacks among those that it takes; none of people (I10)."""
-    fields = {} if learner.type.personal else learner.type.fields
-    parts = {path: part for name, field in fields.items() for path, part in field.parts(name)}
-    chosen = {path: choices for path in parts if (choices := learner.choices.get(path))}
+    """Field → its values that are not among those which the target takes; none of people (I10)."""
+    parts = {} if learner.type.personal else learner.type.parts
+    chosen = {path: choices for path in parts if (choices := learner.choices_of(path))}
     other_values: dict[str, dict[str, None]] = {path: {} for path in chosen}
     for record in learner.records() if chosen else ():
         for path, values in other_values.items():
@@ -259,8 +258,14 @@ def _key_in_source(learner: TypeLearner, name: str) -> str:
 
 
 def _one_of(learner: TypeLearner, name: str) -> str:
-    choices = ", ".join(learner.choices.get(name, ()))
-    return f"; one of {choices}" if choices else ""
+    choices = ", ".join(learner.choices_of(name))
+    if not choices:
+        return ""
+    return (
+        f"; one of {choices}"
+        if name in learner.choices
+        else f". Records of the target have other words there: {choices}"
+    )
 
 
 def _codes(learner: TypeLearner, path: str) -> str:

@@ -32,7 +32,13 @@ JSON_TYPES = ["string", "integer", "number", "boolean", "object", "array", "null
 
 
 def learner_of(
-    folder: Path, records: Sequence[Json], schema: ResourceSchema, resource: str = "tasks", read: Iterable[str] = ()
+    folder: Path,
+    records: Sequence[Json],
+    schema: ResourceSchema,
+    resource: str = "tasks",
+    read: Iterable[str] = (),
+    *,
+    target: Sequence[Json] = (),
 ) -> TypeLearner:
     source = listing(folder, resource, records)
     library = {resource: source, "locations": listing(folder, "locations", [{"id": 1}, {"id": 2}])}
@@ -40,7 +46,7 @@ def learner_of(
     return TypeLearner(
         RESOURCE_TYPES.get(resource, publication_type(STANDARD_KINDS)),
         source,
-        listing(folder, "target", []),
+        listing(folder, "target", target),
         schema,
         posted={},
         same_service=False,
@@ -58,6 +64,29 @@ def text_of(learners: Iterable[TypeLearner], earlier: str | None = None) -> str:
 
 def file_of(text: str) -> MappingFile:
     return MappingFile(Path("mappings/old-to-new.toml"), text)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "asked"),
+    [
+        ("available on_loan", "frei verliehen", {"available", "on_loan"}),
+        ("available on_loan", "frei on_loan", set()),
+        ("available on_loan", "2026-01-02 2026-01-03", set()),
+        ("available on_loan", "frei", set()),
+    ],
+    ids=["others", "one is the same", "dates", "one word"],
+)
+def test_words_that_the_target_never_has_are_asked(tmp_path: Path, here: str, there: str, asked: set[str]) -> None:
+    """An enumeration shows in records, too, where no description has it."""
+    sides = [
+        [{"id": n, "title": f"T{n}", "state": words.split()[n % len(words.split())]} for n in range(1, 9)]
+        for words in (here, there)
+    ]
+    learner = learner_of(tmp_path, sides[0], ResourceSchema(), target=sides[1])
+    text = text_of([learner])
+    assert {*file_of(text).resources["tasks"].named["state"].values} == asked
+    assert ("have other words there: frei, verliehen" in text) == bool(asked)
+    assert text_of([learner], text) == text
 
 
 scalars = st.none() | st.booleans() | st.integers(-3, 2**70) | st.floats(allow_nan=False) | st.text(max_size=8)
