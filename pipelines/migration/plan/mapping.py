@@ -189,7 +189,7 @@ class MappingFile:
         return f"in {file} {fields} {'has' if len(questions) == 1 else 'have'} no answer"
 
     def doubtful_answers(self, learned: ResourceType) -> list[str]:
-        """The answers about a resource that the target's description does not take, in words. They are sent all the same."""
+        """The answers that the target's description, or the records of the source, contradict, in words. They are followed all the same."""
         mapping, words = self.resources.get(learned.resource, ResourceMapping()), list[str]()
         for name, field in mapping.fields.items():
             rule = learned.takes.get(name, FieldRule())
@@ -203,6 +203,15 @@ class MappingFile:
                 said = ", ".join(safe_text(compact_json(value), 60) for value in doubtful)
                 words.append(
                     f"{learned.resource}.{name}: by its description, the target takes {takes}, and not {said} of {self.path.name}."
+                )
+        known = {
+            key for path, part in learned.parts.items() for key in (part.kind, *part.keys_of(path))
+        } | learned.left_out.keys()
+        for path, part in (part for name, field in mapping.fields.items() for part in field.parts(name)):
+            if part.kind and part.kind not in known:
+                words.append(
+                    f"{learned.resource}.{path}: no record of the source has `{safe_text(part.kind)}`, which {self.path.name} names "
+                    "as the kind of its records. It is a path, such as `subject/type`."
                 )
         for name in mapping.same:
             if values := learned.fields.get(name, PLAIN).values:

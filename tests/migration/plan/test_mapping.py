@@ -552,6 +552,17 @@ def test_a_kind_that_names_nothing_is_a_question(tmp_path: Path, pair: Callable[
         assert {*led.why.values()} == ({LeftOut.NOT_MAPPED} if sent is None else set())
 
 
+def test_a_kind_that_no_record_has_is_named(tmp_path: Path) -> None:
+    """Within an object its path counts, and not its name alone."""
+    learner = with_kinds(tmp_path, lambda kind, number: {"of": {"art": kind, "nr": number}}, [("Book", 1), ("Desk", 2)])
+    for kind, is_known in (("art", False), ("of/art", True)):
+        line = f'"of/nr" = {{ kind = "{kind}", kinds = {{ Book = "publications", Desk = "locations" }} }}'
+        doubts = file_of(f"[tasks.fields]\n{line}\n").doubtful_answers(learner.type)
+        assert [doubt.split(", which")[0] for doubt in doubts] == (
+            [] if is_known else ["tasks.of/nr: no record of the source has `art`"]
+        )
+
+
 def test_the_form_of_requests_is_a_line_that_a_plan_follows(tmp_path: Path) -> None:
     """By the description, or assumed; what a person writes there counts for each request."""
     records = [{"id": 1, "title": "A"}]
