@@ -7,7 +7,8 @@ walk resumes from the pages in its log (I9).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import httpx
 
@@ -77,12 +78,29 @@ class Listing:
 
     # ---- the walk
 
-    def _walk(self) -> Generator[Page, None, None]:
-        answer: SavedPage | None = yield from self._begin()
-        if self._descent is not None and (yield from self._descend(self._descent)):
-            return
-        while answer is not None and self._upcoming is not None:
-            answer = yield from self._go_on(answer, self._upcoming)
+    def _walk(self) -> Iterator[Page]:
+        yield from self._begin()
+        while (url := self._next) is not None:
+            in_turn = not self._ahead.has(url)
+            answer = self._page(url)
+            if answer is None:
+                self._note_missing()
+            elif self._goes_on(answer):
+                yield self._keep(answer, in_turn=in_turn)
+        if self._descent is not None:
+            self._settle(self._descent)
+
+    def _begin(self) -> Iterator[Page]:
+        """Yield the first page; or the pages of the log, whose last page must be unchanged unless the walk goes down the list."""
+        yield from self._replayed()
+        newest = self._newest
+        if newest is None:
+            self.facts.endpoint, first = self._requests.first()
+            yield self._keep(first)
+        elif self._descent is None and self._upcoming is not None:
+            now = self._page(newest.paging.url)
+            if now is None or (now.keys, now.paging.total) != (newest.keys, newest.paging.total):
+                self.facts.unsettled = True  # the pages of the log are no beginning of the present collection
 
     def _stop(self, error: BookferryError) -> None:
         """Name what is not read of a list with too many gaps, and keep what was read. Raises any other error."""
@@ -98,91 +116,80 @@ class Listing:
             f"them again. {error}"
         )
 
-    def _begin(self) -> Generator[Page, None, SavedPage]:
-        """Yield the first page; or the pages of the log, whose last page must be unchanged unless the walk goes down the list."""
-        answer = yield from self._replayed()
-        if answer is None:
-            self.facts.endpoint, answer = self._requests.first()
-            yield self._keep(1, answer)
-            if self._descent is None:
-                self._look_ahead(answer)
-        elif self._descent is None and self._upcoming is not None:
-            newest = self._page(answer.paging.url)
-            if newest is None or (newest.keys, newest.paging.total) != (answer.keys, answer.paging.total):
-                self.facts.unsettled = True  # the pages of the log are no beginning of the present collection
-        return answer
+    @property
+    def _next(self) -> httpx.URL | None:
+        """The address of the next page; `None` at the end."""
+        if self._descent is None:
+            return self._upcoming
+        number = self._descent.next_page
+        return None if number is None else page_at(self._template, number)
 
-    # ---- down a list, from its newest record to its oldest
+    @property
+    def _next_number(self) -> int:
+        """Its place in the collection."""
+        return (self._descent and self._descent.next_page) or self.facts.pages + 1
 
-    def _descend(self, descent: Descent) -> Generator[Page, None, bool]:
-        """Yield the pages of a walk down the list. Returns False if its second page has another order than the first one promised."""
-        while (number := descent.next_page) is not None:
-            url = page_at(self._template, number)
-            in_turn = not self._ahead.has(url)
-            answer = self._page(url)
-            if answer is None:
-                descent.take_missing(number)
-                continue
-            if self.facts.pages == 1 and not self._goes_down(descent, number, answer):
-                self._ahead.drop()
-                self._descent = None
-                self.facts.see(answer.paging.total)
-                self.facts.unsettled |= self.facts.totals_seen > 1
-                return False
-            page = self._accept_down(descent, number, answer, in_turn=in_turn)
-            self._append(number, answer, in_turn=in_turn)
-            self._look_ahead_down(descent, answer)
-            yield page
-        self._settle(descent)
-        return True
+    def _note_missing(self) -> None:
+        """Note that there is no next page: the list has become shorter, or this is its end."""
+        if self._descent is not None:
+            self._descent.take_missing(self._next_number)
+        else:
+            self.facts.unsettled |= self._newest is not None and not may_be_last(self._newest.paging)
+            self._upcoming = None
 
-    def _goes_down(self, descent: Descent, number: int, answer: SavedPage) -> bool:
-        """Whether the second page of the walk agrees with the first one about the order and the end of the list."""
-        goes_on = (answer.paging.total or 0) > descent.page_size * number
-        return descent.fits(answer.ids) and (goes_on or answer.paging.next is None)
+    def _goes_on(self, answer: SavedPage) -> bool:
+        """Whether the next page is the one that it should be.
 
-    def _accept_down(self, descent: Descent, number: int, answer: SavedPage, *, in_turn: bool) -> Page:
-        lacking = answer.paging.records - len(answer.records)
-        descent.take(number, answer.ids, answer.paging.total, in_turn=in_turn, lacking=lacking)
-        return self._count(number, answer)
+        If the second page of a walk down the list disagrees with the first one about the order or the end, the walk goes up instead. On the
+        way up, a list without pages has ended where its first page comes again.
+        """
+        newest, descent = self._newest, self._descent
+        if descent is None:
+            is_end = newest is not None and is_unpaged(newest.paging, newest.records, answer.records)
+            if not is_end or says_more(answer.body):
+                return True
+            self._upcoming = None
+            return False
+        has_more = (answer.paging.total or 0) > descent.page_size * self._next_number
+        if self.facts.pages > 1 or (descent.fits(answer.ids) and (has_more or answer.paging.next is None)):
+            return True
+        self._ahead.drop()
+        self._descent = None
+        self.facts.see(answer.paging.total)
+        self.facts.unsettled |= self.facts.totals_seen > 1
+        return False
 
-    def _look_ahead_down(self, descent: Descent, answer: SavedPage) -> None:
-        number = descent.next_page
+    def _keep(self, answer: SavedPage, *, in_turn: bool = True) -> Page:
+        """Make a page that was just read part of the walk and of the log, and look ahead."""
+        number = self._next_number
+        page = self._take(number, answer, in_turn=in_turn)
+        self._append(number, answer, in_turn=in_turn)
+        self._look_ahead(answer)
+        return page
 
-        def foreseen(url: httpx.URL) -> httpx.URL | None:
-            following = descent.foreseen(page_number(url) or 1)
-            return None if following is None else page_at(self._template, following)
+    def _take(self, number: int, answer: SavedPage, *, in_turn: bool) -> Page:
+        paging, descent = answer.paging, self._descent
+        if descent is not None:
+            lacking = paging.records - len(answer.records)
+            descent.take(number, answer.ids, paging.total, in_turn=in_turn, lacking=lacking)
+        else:
+            self._compare(answer)
+            self._upcoming = self._route.after(paging)
+            self._guard.check(paging, answer.records, self._upcoming)
+        self._newest = answer
+        page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
+        self.facts.count(page, answer.gaps)
+        self.facts.unsettled |= answer.moved
+        self._account()
+        if self.facts.pages == 1:
+            self._descent = self._way_down(answer)
+        return page
 
-        upcoming = None if number is None else page_at(self._template, number)
-        if self._number == 1:  # an earlier walk may have failed because pages were in flight together
-            self._ahead.leads_to(upcoming)
-            self._ahead.fill(upcoming, foreseen, answer.seconds, len(answer.body), in_turn=True)
-
-    def _settle(self, descent: Descent) -> None:
-        """Take over the verdict of the walk down the list. In a list without order, X-Total alone decides, as on the way up."""
-        self.facts.again += descent.again
-        self.is_unsorted = not descent.in_order
-        if descent.is_sound and not descent.is_quiet:
-            self.facts.follow(descent.added, descent.deleted, descent.end_total, moved=descent.has_moved)
-        elif not descent.is_sound and (descent.in_order or descent.total_changed):
-            self.facts.unsettled = True
-
-    # ---- from the first page to the last
-
-    def _go_on(self, answer: SavedPage, upcoming: httpx.URL) -> Generator[Page, None, SavedPage | None]:
-        """Yield the page after this one; return `None` at the end."""
-        following = self._page(upcoming)
-        if following is None:
-            self.facts.unsettled |= not may_be_last(answer.paging)  # the list has become shorter
-        elif says_more(answer.body) or not is_unpaged(answer.paging, answer.records, following.records):
-            page = self._keep(self.facts.pages + 1, following)
-            self._look_ahead(following)
-            yield page
-            return following
-        return None
-
-    def _compare(self, before: SavedPage, page: SavedPage) -> None:
+    def _compare(self, page: SavedPage) -> None:
         """Note whether the collection changed between two pages that follow each other: X-Total differs, or a record comes again."""
+        before = self._newest
+        if before is None:
+            return
         totals = before.paging.total, page.paging.total
         if None not in totals and totals[0] != totals[1]:
             self.facts.unsettled = True
@@ -190,34 +197,18 @@ class Listing:
         elif not frozenset(before.keys).isdisjoint(page.keys):
             self.facts.unsettled = True
 
-    def _keep(self, number: int, answer: SavedPage) -> Page:
-        page = self._accept(number, answer)
-        self._append(number, answer)
-        return page
-
     def _look_ahead(self, answer: SavedPage) -> None:
-        if not self._ahead.leads_to(self._upcoming):
+        descent, upcoming = self._descent, self._next
+        if descent is not None and (self._number > 1 or self.facts.pages == 1):
+            return  # an earlier walk may have failed because pages were in flight together
+        if not self._ahead.leads_to(upcoming):
             self._route.stop_foreseeing()
-        self._ahead.fill(self._upcoming, self._route.foreseen, answer.seconds, len(answer.body))
+        foreseen = self._route.foreseen if descent is None else partial(self._foreseen_down, descent)
+        self._ahead.fill(upcoming, foreseen, answer.seconds, len(answer.body), in_turn=descent is not None)
 
-    def _accept(self, number: int, answer: SavedPage) -> Page:
-        paging = answer.paging
-        if self._newest is not None:
-            self._compare(self._newest, answer)
-        self._newest = answer
-        self._upcoming = self._route.after(paging)
-        self._guard.check(paging, answer.records, self._upcoming)
-        page = self._count(number, answer)
-        if self.facts.pages == 1:
-            self._descent = self._way_down(answer)
-        return page
-
-    def _count(self, number: int, answer: SavedPage) -> Page:
-        page = Page(number, str(answer.paging.url), answer.records, answer.ids, answer.paging.total)
-        self.facts.count(page, answer.gaps)
-        self.facts.unsettled |= answer.moved
-        self._account()
-        return page
+    def _foreseen_down(self, descent: Descent, url: httpx.URL) -> httpx.URL | None:
+        following = descent.foreseen(page_number(url) or 1)
+        return None if following is None else page_at(self._template, following)
 
     def _way_down(self, answer: SavedPage) -> Descent | None:
         """Return the way down the list that begins with this page, if it has one."""
@@ -234,6 +225,15 @@ class Listing:
         self._template, number = last, page_number(last) or 1
         return Descent.begin(answer.ids, paging.total, number) if paging.last in (None, number) else None
 
+    def _settle(self, descent: Descent) -> None:
+        """Take over the verdict of the walk down the list. In a list without order, X-Total alone decides, as on the way up."""
+        self.facts.again += descent.again
+        self.is_unsorted = not descent.in_order
+        if descent.is_sound and not descent.is_quiet:
+            self.facts.follow(descent.added, descent.deleted, descent.end_total, moved=descent.has_moved)
+        elif not descent.is_sound and (descent.in_order or descent.total_changed):
+            self.facts.unsettled = True
+
     def _page(self, url: httpx.URL) -> SavedPage | None:
         """Return the next page, in flight or not; `None` if the list ends before it. Gaps are looked for in the order of the walk."""
         try:
@@ -243,27 +243,18 @@ class Listing:
 
     # ---- the log
 
-    def _replayed(self) -> Generator[Page, None, SavedPage | None]:
-        """Yield the pages of the log; return the last one of this walk."""
-        answer = None
-        for checkpoint, page in self._log.replay(self._endpoints, self._number):
+    def _replayed(self) -> Iterator[Page]:
+        """Yield the pages of the log, each a part of the walk as it was in an earlier process."""
+        for checkpoint, answer in self._log.replay(self._endpoints, self._number):
             self.facts.endpoint = checkpoint.endpoint
             self._requests_before, self._seconds_before = checkpoint.requests, checkpoint.seconds
             self.facts.resumed += 1
-            answer = page
             self._requests.take(answer)
-            yield self._accept_again(checkpoint, answer)
-        return answer
+            if self._descent is not None and self._descent.next_page != checkpoint.number:
+                self._descent = None  # the earlier process went up the list
+            yield self._take(checkpoint.number, answer, in_turn=checkpoint.in_turn)
 
-    def _accept_again(self, checkpoint: PageCheckpoint, answer: SavedPage) -> Page:
-        """Make a page of the log part of the walk, as it was part of it in an earlier process."""
-        descent = self._descent
-        if descent is not None and descent.next_page == checkpoint.number:
-            return self._accept_down(descent, checkpoint.number, answer, in_turn=checkpoint.in_turn)
-        self._descent = None  # the earlier process went up the list
-        return self._accept(checkpoint.number, answer)
-
-    def _append(self, number: int, answer: SavedPage, *, in_turn: bool = True) -> None:
+    def _append(self, number: int, answer: SavedPage, *, in_turn: bool) -> None:
         mark = PageCheckpoint(
             number,
             self.facts.endpoint,
