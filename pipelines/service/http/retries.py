@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -160,13 +161,10 @@ class RetryTransport(httpx.BaseTransport):
 
 def _advice(request: httpx.Request, state: RetryCallState) -> str:
     """What to check after a request to the library that reached no server."""
-    if not isinstance(_error(state), httpx.ConnectError | httpx.ConnectTimeout) or _API not in request.url.path:
+    library, *of_a_library = re.split(r"/(?:api/v|oauth/)", str(request.url), maxsplit=1)
+    if not isinstance(_error(state), httpx.ConnectError | httpx.ConnectTimeout) or not of_a_library:
         return ""
-    library = str(request.url).partition(_API)[0]
     return f"Is {outside_text(library)} the library's address? If not, correct base_url. "
-
-
-_API = "/api/v"
 
 
 def _may_pass(state: RetryCallState) -> bool:

@@ -13,22 +13,20 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 import httpx
-from tenacity import retry_if_exception_type, retry_if_result, stop_after_attempt
 
+from pipelines.errors import TemporaryError
 from pipelines.service.clock import Clock
-from pipelines.service.http.bodies import whole_response
 from pipelines.service.http.budget import Budget
-from pipelines.service.http.failures import describe_request, is_permanent, status_line, was_never_sent
+from pipelines.service.http.failures import describe_request, is_permanent, status_line
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.responses import unsent_error
-from pipelines.service.http.retries import retrying
-from pipelines.service.http.retry_after import retry_after
+from pipelines.service.http.retries import TRIES, RetryTransport
 from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport
 from pipelines.service.redaction import keep_secret, outside_text
 from pipelines.service.sign_in.authorization_code import Challenge
 from pipelines.service.sign_in.oauth_errors import (
+    OWN_CLIENT,
     LostResponseError,
-    NotSentError,
     registration_refused,
     token_refused,
 )
@@ -43,12 +41,9 @@ CLIENT_NAME = "Bookferry"
 
 TIMEOUT = httpx.Timeout(30.0, connect=CONNECT_SECONDS)
 
-LONGEST_PAUSE = 120.0
-"""Seconds: a 429 that asks for more is about the registrations of a day, not about the rate of requests."""
-
-TRIES = 5
+TRIES_WITHOUT_EFFECT = 5
 """Tries of a request without effect: without a connection, with 1, 2, 4 and 8 seconds between them; after a 429, the budget waits as long
-as the server asks."""
+as the server asks. A registration is tried once after that: mostly there are no more of them that day."""
 
 
 class AuthorizationServer:
@@ -65,7 +60,8 @@ class AuthorizationServer:
         self.resource = f"{base_url}/api/v3"
         self._clock = clock
         network = NetworkTransport(base_url)
-        self._rings = OriginTransport(BudgetTransport(network, budget=budget, clock=clock), base_url=base_url)
+        rings = OriginTransport(BudgetTransport(network, budget=budget, clock=clock), base_url=base_url)
+        self._rings = RetryTransport(rings, clock=clock)
 
     def register(self, redirect_uris: Sequence[str], scopes: Iterable[str], auth: str) -> Registration:
         """Register a client (service.md#clients; RFC 7591)."""
@@ -77,9 +73,14 @@ class AuthorizationServer:
             "token_endpoint_auth_method": auth,
             "scope": " ".join(scopes),
         }
-        response = self._send(self._request("clients", json=metadata), is_registration=True)
+        try:
+            response = self._send(self._request("clients", json=metadata), throttled=1)
+        except LostResponseError:
+            raise
+        except TemporaryError as error:  # perhaps there are no more registrations today
+            raise TemporaryError(f"{error} {OWN_CLIENT}") from None
         if not response.is_success:
-            raise registration_refused(response, self._clock.now())
+            raise registration_refused(response)
         return read_registration(read_object(response), redirect_uris, scopes, auth)
 
     def authorize_url(self, client: OAuthClient, redirect_uri: str, scopes: Iterable[str], challenge: Challenge) -> str:
@@ -147,40 +148,20 @@ class AuthorizationServer:
         request: httpx.Request,
         before_sending: Callable[[], None] = lambda: None,
         *,
-        is_registration: bool = False,
+        throttled: int = TRIES_WITHOUT_EFFECT,
     ) -> httpx.Response:
-        """Send a request that has its effect at most once. A 429 and a server that cannot be reached mean no effect.
+        """Send a request that has its effect at most once: a 429 and a server that cannot be reached mean no effect (I8).
 
-        A registration is asked once, unless the 429 says how long to wait: otherwise it is about the few registrations of a day.
+        `throttled`: tries that may be answered by a 429.
         """
-
-        def was_put_off(response: httpx.Response) -> bool:
-            asked = retry_after(response, self._clock.now())
-            return response.status_code == httpx.codes.TOO_MANY_REQUESTS and (
-                asked <= LONGEST_PAUSE if asked is not None else not is_registration
-            )
-
-        tries = retrying(
-            self._clock.sleep,
-            retry=retry_if_exception_type(NotSentError) | retry_if_result(was_put_off),
-            stop=stop_after_attempt(TRIES),
-            asked=lambda state: None if state.outcome and state.outcome.failed else 0.0,
-        )
-        return tries(self._send_once, request, before_sending)
-
-    def _send_once(self, request: httpx.Request, before_sending: Callable[[], None]) -> httpx.Response:
+        tries = TRIES_WITHOUT_EFFECT, throttled
+        request.extensions = {"timeout": TIMEOUT.as_dict(), ON_LEAVE: before_sending, TRIES: tries}
         where = describe_request(request)
-        request.extensions = {"timeout": TIMEOUT.as_dict(), ON_LEAVE: before_sending}
         try:
-            response = whole_response(self._rings.handle_request(request), request, self._clock)
+            response = self._rings.handle_request(request)
         except httpx.HTTPError as error:
             if is_permanent(error):
                 raise unsent_error("POST", request.url, error) from None
-            if was_never_sent(error):
-                raise NotSentError(
-                    f"{where}: the server cannot be reached ({outside_text(error)}). Is base_url the library's address? "
-                    "Nothing was sent: run the same command again."
-                ) from None
             raise LostResponseError(
                 f"{where} was sent, and its response did not arrive ({type(error).__name__}: {outside_text(error)})."
             ) from None

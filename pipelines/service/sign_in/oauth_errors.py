@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -18,12 +17,7 @@ from pipelines.errors import (
     TemporaryError,
 )
 from pipelines.service.http.failures import describe_request, error_and_description, status_line
-from pipelines.service.http.retry_after import retry_after
 from pipelines.service.redaction import outside_text
-
-
-class NotSentError(TemporaryError):
-    """Nothing has left: the request may be repeated."""
 
 
 class LostResponseError(TemporaryError):
@@ -55,12 +49,9 @@ def token_refused(response: httpx.Response) -> BookferryError:
     return _response_refused(_TOKEN, response)
 
 
-def registration_refused(response: httpx.Response, now: datetime) -> BookferryError:
+def registration_refused(response: httpx.Response) -> BookferryError:
     """Returns the error for a refused registration."""
-    asked, when = retry_after(response, now), "tomorrow"
-    if asked is not None and asked < timedelta(days=366).total_seconds():
-        when = f"after {now + timedelta(seconds=asked):%d %B %Y %H:%M} UTC"
-    return _response_refused(_REGISTRATION, response, when)
+    return _response_refused(_REGISTRATION, response)
 
 
 def authorization_refused(error: str, description: str) -> BookferryError:
@@ -68,19 +59,17 @@ def authorization_refused(error: str, description: str) -> BookferryError:
     return _refused(_AUTHORIZATION, {error}, f"The library did not sign you in{_quoted(error, description)}")
 
 
-def _response_refused(refusals: _Refusals, response: httpx.Response, when: str = "") -> BookferryError:
+def _response_refused(refusals: _Refusals, response: httpx.Response) -> BookferryError:
     error, description = error_and_description(response)
     answered = f"{describe_request(response.request)} answered {status_line(response)}{_quoted(error, description)}"
     status = response.status_code
     moved, client = response.has_redirect_location and "redirect", response.is_client_error and "4xx"
-    return _refused(refusals, {error, str(status), moved, client}, answered, when, status)
+    return _refused(refusals, {error, str(status), moved, client}, answered, status)
 
 
-def _refused(
-    refusals: _Refusals, signs: AbstractSet[Any], answered: str, when: str = "", status: int = 0
-) -> BookferryError:
+def _refused(refusals: _Refusals, signs: AbstractSet[Any], answered: str, status: int = 0) -> BookferryError:
     kind, remedy = next((kind, remedy) for of, kind, remedy in refusals if not of or not signs.isdisjoint(of.split()))
-    message = answered + remedy.replace("{when}", when)
+    message = answered + remedy
     refused: BookferryError = kind(message, status=status) if kind is RefusedError else kind(message)
     return refused
 
@@ -99,10 +88,11 @@ _WRONG_TARGET = (
 _NOWHERE = "redirect 404 405"
 _LATER = "temporarily_unavailable server_error"
 _ANY = ""
-_OWN = "Or ask an administrator of the library for a client, and set client_id and client_secret_env in bookferry.toml."
+OWN_CLIENT = (
+    "Or ask an administrator of the library for a client, and set client_id and client_secret_env in bookferry.toml."
+)
 
 _TOKEN: _Refusals = (
-    ("429", TemporaryError, ": too many requests. Nothing was lost: run the same command again later."),
     (f"{_LATER} 408", LostResponseError, "."),
     ("invalid_grant invalid_token access_denied", GrantRefusedError, "."),
     ("invalid_client unauthorized_client", partial(ClientRefusedError, forgotten=True), "."),
@@ -118,22 +108,17 @@ _TOKEN: _Refusals = (
 
 _REGISTRATION: _Refusals = (
     (
-        "429",
-        TemporaryError,
-        f": the library takes no more registrations today. Run the same command again {{when}}. {_OWN}",
-    ),
-    (
         _NOWHERE,
         ConfigurationError,
-        f": programs cannot register there. Is base_url the library's address, without /api? {_OWN}",
+        f": programs cannot register there. Is base_url the library's address, without /api? {OWN_CLIENT}",
     ),
-    ("401 403", ConfigurationError, f": the library does not accept registrations of programs. {_OWN}"),
+    ("401 403", ConfigurationError, f": the library does not accept registrations of programs. {OWN_CLIENT}"),
     (
         "invalid_redirect_uri",
         ConfigurationError,
-        f": it takes no redirect to this machine (http://127.0.0.1:PORT/callback). {_OWN}",
+        f": it takes no redirect to this machine (http://127.0.0.1:PORT/callback). {OWN_CLIENT}",
     ),
-    ("4xx", RefusedError, f": it does not take Bookferry's registration. {_OWN}"),
+    ("4xx", RefusedError, f": it does not take Bookferry's registration. {OWN_CLIENT}"),
     (_ANY, ProtocolError, ", which is no response to a registration. Is base_url the library's address?"),
 )
 
