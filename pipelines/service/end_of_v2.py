@@ -1,15 +1,13 @@
 """Tells the end of version 2 (service.md#shutdown) from a wrong base_url, from a sign-in that is refused, and from an outage.
 
-The document does not say what version 2 answers after its end. Version 2 counts as ended if it says 410; or if it
-answers 404 for its list of publications, for other lists and for its description, while its last day is past or version 3 answers at the
-same base_url.
+The document does not say what version 2 answers after its end. It counts as ended if it says 410; or if it answers 404 for its list of
+publications and for its description, while its last day is past or version 3 answers at the same base_url.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 from http import HTTPStatus
 
 import httpx
@@ -35,7 +33,7 @@ _EXPLAINED = (RefusedError, ProtocolError, SignInError, AccessDeniedError, SignI
 def end_of_v2_explained(client: LibraryClient, tenant: str) -> Iterator[None]:
     """Explains an error of requests to version 2 by its end, if that is the cause: raises `VersionEndedError` instead.
 
-    Where the end is only possible, the error mentions it. Costs five requests at most, and none for version 3.
+    Where the end is only possible, the error mentions it. Costs three requests at most, and none for version 3.
     """
     try:
         yield
@@ -56,10 +54,16 @@ def _hint(client: LibraryClient, error: BookferryError, tenant: str) -> str:
     v2 = _ask(client, "v2/publications", signed_in=True)
     if v2 is None or v2.status_code not in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
         return ""
-    v3 = _ask(client, "v3/publications")
-    base_url = f"Is base_url ({_base_url(client)}) the library's address, without /api?"
-    neither = "" if v3 is None or is_served(v3) else f"Version 3 is not there either ({status_line(v3)}). {base_url}"
-    if v2_has_ended(v2, (_ask(client, f"v2/{path}", signed_in=True) for path in OTHER_PATHS), v3, today):
+    v3, description = _ask(client, "v3/publications"), _ask(client, "v2/swagger.yaml", signed_in=True)
+    answers_v3 = (
+        v3 is not None and v3.status_code in _SERVED and "html" not in v3.headers.get("content-type", "").lower()
+    )
+    neither = ""
+    if v3 is not None and not answers_v3:
+        base_url = f"Is base_url ({_base_url(client)}) the library's address, without /api?"
+        neither = f"Version 3 is not there either ({status_line(v3)}). {base_url}"
+    is_gone = description is not None and description.status_code == HTTPStatus.NOT_FOUND
+    if v2.status_code == HTTPStatus.GONE or (is_gone and (answers_v3 or today > LAST_DAY_OF_V2)):
         asked = f"{v2.request.method} {v2.request.url.copy_with(query=None, userinfo=b'')}"
         ended = f"Version 2 of the API of '{tenant}' has ended: {asked} answered {status_line(v2)}. {_remedy(tenant)}"
         raise VersionEndedError(f"{ended} {neither}".rstrip()) from None
@@ -77,27 +81,8 @@ def _ask(client: LibraryClient, path: str, *, signed_in: bool = False) -> httpx.
         return None
 
 
-OTHER_PATHS = ("swagger.yaml", "tasks", "collections")
-"""What version 2 serves besides its list of publications: its description, and lists that it has with the same paths as version 3."""
-
-
-def v2_has_ended(
-    v2: httpx.Response, others: Iterable[httpx.Response | None], v3: httpx.Response | None, today: date
-) -> bool:
-    """Whether these responses mean that version 2 has ended: to its list of publications, to `OTHER_PATHS`, and to a list of version 3."""
-    if v2.status_code == HTTPStatus.GONE:
-        return True
-    if not (today > LAST_DAY_OF_V2 or (v3 is not None and is_served(v3))):
-        return False
-    return all(each is not None and each.status_code == HTTPStatus.NOT_FOUND for each in (v2, *others))
-
-
-def is_served(response: httpx.Response) -> bool:
-    """Whether something at this address is the API: it answers, asks for a sign-in, or asks to wait."""
-    return response.status_code in _SERVED and "html" not in response.headers.get("content-type", "").lower()
-
-
 _SERVED = frozenset({HTTPStatus.OK, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS})
+"""Version 3 is there: it answers, asks for a sign-in, or asks to wait."""
 
 
 def _remedy(tenant: str) -> str:
