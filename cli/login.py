@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
+from queue import Empty
 from typing import Any
 
 from rich.console import RenderableType
@@ -19,9 +21,10 @@ from pipelines.python_process import python_command
 from pipelines.scopes import JOBS, SCOPES, abilities, jobs_document
 from pipelines.service.redaction import redact
 from pipelines.service.sign_in.login import AuthorizationRequest, Login, signing_in
-from pipelines.service.sign_in.loopback_redirect import AuthorizationResponse, RedirectListener, next_response
+from pipelines.service.sign_in.loopback_redirect import Arrivals, AuthorizationResponse, RedirectListener, read_pasted
 from pipelines.service.sign_in.oauth_errors import ForeignResponseError
 from pipelines.service.sign_in.stored_sign_in import Grant
+from pipelines.service.threads import in_thread
 from pipelines.settings.settings import Settings
 from pipelines.sign_in_health import who_am_i
 from pipelines.state.opening import open_state
@@ -41,6 +44,9 @@ STOPPED_AFTERWARDS = "Stopped after the sign-in, which is stored in {place}. `bo
 
 WAIT_SECONDS = 300.0
 """How long to wait for the answer of the browser."""
+
+POLL_SECONDS = 0.2
+"""A signal that the kernel gives to another thread does not wake the main thread: it looks for one so often."""
 
 
 def log_in(
@@ -65,19 +71,29 @@ def log_in(
 
 
 def _obtain_grant(login: Login, question: AuthorizationRequest, *, browser: bool) -> Grant:
+    arrived = Arrivals()
     with ExitStack() as stack:
-        listener = _listener(question.redirect_uri)
+        listener = _listener(question.redirect_uri, arrived)
         if listener is not None:
             stack.enter_context(listener)
         paste = not browser or listener is None
         _explain(question, browser=browser, paste=paste, listening=listener is not None)
         if browser:
             _open(question.url, stack)
-        pasted = _input() if paste or _is_terminal() else None
-        arrivals = _arrivals(listener, pasted, needs_input=paste)
-        grants = (_grant_from(login, question, arrival) for arrival in arrivals)
-        if grant := next(filter(None, grants), None):
-            return grant
+        if sys.stdin is None:
+            arrived.put(None)
+        elif paste or _is_terminal():
+            in_thread(partial(read_pasted, sys.stdin.fileno(), arrived), "pasted", daemon=True)
+        until = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < until:
+            try:
+                arrival = arrived.get(timeout=POLL_SECONDS)
+            except Empty:
+                continue
+            if arrival is None and paste:  # also if a browser might still bring the answer
+                raise SignInError(NO_INPUT)
+            if arrival is not None and (grant := _grant_from(login, question, arrival)) is not None:
+                return grant
     # a library that does not know the client shows an error page and does not redirect
     remedy = "run it with --new-client"
     if login.is_issued:
@@ -88,12 +104,12 @@ def _obtain_grant(login: Login, question: AuthorizationRequest, *, browser: bool
     )
 
 
-def _listener(redirect_uri: str) -> RedirectListener | None:
+def _listener(redirect_uri: str, arrived: Arrivals) -> RedirectListener | None:
     """The listener for the browser's redirect; `None` if the redirect address is not on this machine."""
     if redirect_uri.startswith("https:"):
         return None
     try:
-        return RedirectListener(redirect_uri)
+        return RedirectListener(redirect_uri, arrived)
     except OSError as error:
         raise ConfigurationError(
             f"Cannot listen at {redirect_uri}, where the browser brings the answer ({error.strerror}). Is another `bookferry login` "
@@ -148,32 +164,6 @@ def _leave_alone(process: subprocess.Popen[bytes]) -> None:
 
 def _is_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
-
-
-def _input() -> int | None:
-    """The descriptor of standard input; `None` if it is closed."""
-    return sys.stdin.fileno() if sys.stdin is not None else None
-
-
-def _arrivals(
-    listener: RedirectListener | None, pasted: int | None, *, needs_input: bool
-) -> Iterator[AuthorizationResponse]:
-    """Yield what arrives within `WAIT_SECONDS`; what is no answer to our question, too.
-
-    `needs_input`: the end of the input ends the wait, also if a browser might still bring the answer.
-    """
-    until = time.monotonic() + WAIT_SECONDS
-    while True:
-        if needs_input and pasted is None:
-            raise SignInError(NO_INPUT)
-        try:
-            arrival = next_response(listener, pasted, until - time.monotonic())
-        except EOFError:
-            pasted = None
-            continue
-        if arrival is None:
-            return
-        yield arrival
 
 
 def _grant_from(login: Login, question: AuthorizationRequest, arrival: AuthorizationResponse) -> Grant | None:

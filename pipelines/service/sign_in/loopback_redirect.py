@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import queue
 import random
-import select
 import socket
 import threading
-import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
@@ -22,9 +19,6 @@ PORTS = range(20000, 32000)
 
 MAX_CHARACTERS = 16_384
 """Characters of a response; a browser sends a few hundred."""
-
-POLL_SECONDS = 0.05
-"""Seconds between two looks for a response."""
 
 PAGE = b"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Received \xc2\xb7 Bookferry</title>
@@ -50,14 +44,17 @@ class AuthorizationResponse(NamedTuple):
     code_alone: bool = False
 
 
-class RedirectListener:
-    """Receives responses at `http://127.0.0.1:PORT/path` from any browser on this machine, one after the other."""
+Arrivals = queue.SimpleQueue[AuthorizationResponse | None]
+"""Responses in the order in which they arrive. None: the input of pasted lines has ended."""
 
-    def __init__(self, redirect_uri: str) -> None:
+
+class RedirectListener:
+    """Puts responses at `http://127.0.0.1:PORT/path` into a queue, from any browser on this machine, one after the other."""
+
+    def __init__(self, redirect_uri: str, arrived: Arrivals) -> None:
         """Raises `OSError` if the port is taken."""
         parts = urlsplit(redirect_uri)
-        path, arrived = parts.path or "/", queue.SimpleQueue[AuthorizationResponse]()
-        self._arrived = arrived
+        path = parts.path or "/"
 
         class Handler(BaseHTTPRequestHandler):
             timeout = 30
@@ -93,12 +90,6 @@ class RedirectListener:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
 
-    def arrived(self) -> AuthorizationResponse | None:
-        """Return the next response, if one has arrived."""
-        with suppress(queue.Empty):
-            return self._arrived.get_nowait()
-        return None
-
     def close(self) -> None:
         """Stop listening."""
         self._server.shutdown()
@@ -119,35 +110,20 @@ def redirect_addresses() -> list[str]:
 
 def is_free(redirect_uri: str) -> bool:
     """Whether a listener can be opened there now."""
+    parts = urlsplit(redirect_uri)
     try:
-        RedirectListener(redirect_uri).close()
+        socket.create_server((parts.hostname or "", parts.port or 0)).close()
     except OSError:
         return False
     return True
 
 
-def next_response(
-    listener: RedirectListener | None, pasted: int | None, seconds: float
-) -> AuthorizationResponse | None:
-    """Wait for a response, from the browser or as a line at the file descriptor `pasted`; None when the time is over.
-
-    Raises `EOFError` if the line can never come. An empty line is no response.
-    """
-    until = time.monotonic() + seconds
-    while True:
-        if listener is not None and (response := listener.arrived()) is not None:
-            return response
-        left = max(0.0, until - time.monotonic())
-        ready, _, _ = select.select([] if pasted is None else [pasted], [], [], min(left, POLL_SECONDS))
-        if pasted is None or not ready:
-            if not left:
-                return None
-            continue
-        line = os.read(pasted, MAX_CHARACTERS)
-        if not line:
-            raise EOFError
+def read_pasted(descriptor: int, arrived: Arrivals) -> None:
+    """Put what a person pastes into a queue, line by line; then None, once no line can come any more. An empty line is no response."""
+    while line := os.read(descriptor, MAX_CHARACTERS):
         if words := line.decode("utf-8", "replace").split():
-            return AuthorizationResponse(pasted_parameters(words[-1]), code_alone="=" not in words[-1])
+            arrived.put(AuthorizationResponse(pasted_parameters(words[-1]), code_alone="=" not in words[-1]))
+    arrived.put(None)
 
 
 def pasted_parameters(text: str) -> dict[str, str]:

@@ -11,10 +11,10 @@ import pytest
 
 from pipelines.service.sign_in.loopback_redirect import (
     HEADERS,
-    AuthorizationResponse,
+    Arrivals,
     RedirectListener,
     is_free,
-    next_response,
+    read_pasted,
     redirect_addresses,
 )
 from tests.service.sign_in.home import SECONDS
@@ -33,18 +33,12 @@ def browsers() -> Iterator[ThreadPoolExecutor]:
         yield threads
 
 
-def received(listener: RedirectListener | None, pasted: int | None = None) -> AuthorizationResponse:
-    """Returns the next response."""
-    response = next_response(listener, pasted, SECONDS)
-    assert response is not None
-    return response
-
-
 def test_a_browser_has_its_page_before_the_sign_in_goes_on(address: str, browsers: ThreadPoolExecutor) -> None:
     """The command may end soon after the response: by then the browser has its page, which is kept nowhere and names nobody."""
-    with RedirectListener(address) as listener:
+    arrived = Arrivals()
+    with RedirectListener(address, arrived):
         visit = browsers.submit(httpx.get, f"{address}?code=a%2Fb&state=s", timeout=SECONDS)
-        assert received(listener) == ({"code": "a/b", "state": "s"}, False)
+        assert arrived.get(timeout=SECONDS) == ({"code": "a/b", "state": "s"}, False)
     page = visit.result(SECONDS)
     assert (page.status_code, "You can close this window" in page.text) == (200, True)
     assert {name: page.headers.get(name) for name in HEADERS} == HEADERS
@@ -52,7 +46,7 @@ def test_a_browser_has_its_page_before_the_sign_in_goes_on(address: str, browser
 
 def test_a_closed_listener_leaves_the_port(address: str) -> None:
     """A sign-in tries the ports of its registration, and the program goes on afterwards."""
-    listener = RedirectListener(address)
+    listener = RedirectListener(address, Arrivals())
     assert not is_free(address)
     listener.close()
     assert is_free(address)
@@ -71,9 +65,8 @@ def test_a_pasted_line_is_a_response(line: bytes, parameters: dict[str, str], co
     """Its last word counts; a person who pastes the code alone has no `state` to compare."""
     reading, writing = os.pipe()
     os.write(writing, line)
-    response = received(None, reading)
     os.close(writing)
-    assert (response.parameters, response.code_alone) == (parameters, code_alone)
-    with pytest.raises(EOFError):
-        next_response(None, reading, SECONDS)
+    arrived = Arrivals()
+    read_pasted(reading, arrived)
     os.close(reading)
+    assert (arrived.get(timeout=0), arrived.get(timeout=0)) == ((parameters, code_alone), None)
