@@ -21,7 +21,7 @@ from pipelines.report.pages import Report
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.probe import Probe
-from pipelines.service.self_description import MOST_REQUESTS, ask_description
+from pipelines.service.self_description import ask_description
 from pipelines.settings.config_file import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
@@ -290,9 +290,9 @@ class Backup:
         if facts.description is not None or not facts.resources:
             return
         with suppress(BookferryError), self._client(facts.tenant) as client:
-            probe = Probe(client, self._clock or SystemClock(), MOST_REQUESTS)
+            probe = Probe(client, self._clock or SystemClock())
             facts.description = ask_description(probe, facts.api, self._now().isoformat(timespec="seconds"))
-            facts.description.requests = probe.requests
+            facts.description.requests = client.requests
             capture.save()
 
     def _capture(self, tenant: str, run: str, resources: Sequence[str]) -> Capture:

@@ -29,9 +29,6 @@ from pipelines.shapes.model import Description
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 
-MAX_REQUESTS = 24
-"""Most requests of one look; where all goes well, it needs fewer."""
-
 REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 """Statuses that concern the account, not the request."""
 
@@ -100,7 +97,7 @@ class Look:
 
     @cached_property
     def _probe(self) -> Probe:
-        return Probe(self.client, self.around.clock, MAX_REQUESTS)
+        return Probe(self.client, self.around.clock)
 
     def ask(self, path: str, **params: Any) -> ProbeResponse | None:
         """The response to a GET below the tenant's version, or of a whole address; `None` if there is none, and `trouble` says why.

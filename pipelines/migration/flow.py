@@ -211,7 +211,7 @@ class Migration(MigrationSession):
         if not (earlier := step.plan.facts.description) or earlier.problem:
             return None
         clock, client = self.clock, step.client
-        return ask_again(Probe(client, clock, client.requests + 2), earlier, clock.now().isoformat(timespec="seconds"))
+        return ask_again(Probe(client, clock), earlier, clock.now().isoformat(timespec="seconds"))
 
     @contextmanager
     def _compared(

@@ -139,13 +139,7 @@ class LibraryClient:
         `ProtocolError` for a response that no API sends (another redirect, a web page), `TemporaryError` if the service did not recover in
         time, `ConfigurationError` if its certificate is not trusted.
         """
-        try:
-            tries = {TRIES: (2, 3)} if briefly else {}
-            request = httpx.Request("GET", url, params=params, headers=_HEADERS, extensions=tries)
-            response = self._fetched(request, self._auth, self._transport)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise unsent_error("GET", url, error) from None
-        return check_response(response)
+        return check_response(self._fetched(url, params, {TRIES: (2, 3)} if briefly else {}))
 
     def ask(
         self,
@@ -161,13 +155,7 @@ class LibraryClient:
         that is larger than a description may be is a `ProtocolError`.
         """
         limits = {TRIES: (2, 1), **({} if signed_in else {MOST_BYTES: MAX_BYTES})}
-        request = httpx.Request("GET", url, params=params, headers={**_HEADERS, "accept": "*/*"}, extensions=limits)
-        try:
-            if signed_in:
-                return self._fetched(request, self._auth, self._transport)
-            return self._fetched(request, httpx.Auth(), self._unsigned_transport)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise unsent_error("GET", url, error) from None
+        return self._fetched(url, params, limits, accept="*/*", signed_in=signed_in)
 
     def get_record(self, path: str) -> dict[str, Any]:
         """Return the record at a path below `api_url`, such as `publications/17`. Raises the errors of `get`."""
@@ -262,17 +250,30 @@ class LibraryClient:
             return self._send(request, self._auth, self._origin_transport)
         return self._send(request, httpx.Auth(), self._budget_transport)
 
-    def _fetched(self, request: httpx.Request, auth: httpx.Auth, transport: httpx.BaseTransport) -> httpx.Response:
+    def _fetched(
+        self,
+        url: httpx.URL | str,
+        params: dict[str, Any] | None,
+        limits: Mapping[str, Any],
+        *,
+        accept: str = "application/json",
+        signed_in: bool = True,
+    ) -> httpx.Response:
         """Send a GET; follow one redirect that only adds or drops the slash at the end of its path. No other is followed (I2).
 
         The next page has the address of this response, with that slash.
         """
-        headers, extensions = request.headers.copy(), request.extensions
-        response = self._send(request, auth, transport)
-        target = at_other_slash(response)
-        if target is None:
-            return response
-        return self._send(httpx.Request("GET", target, headers=headers, extensions=extensions), auth, transport)
+        ways = (self._auth, self._transport) if signed_in else (httpx.Auth(), self._unsigned_transport)
+        headers, extensions = {**_HEADERS, "accept": accept}, {**limits}
+        try:
+            request = httpx.Request("GET", url, params=params, headers=headers, extensions=extensions)
+            response = self._send(request, *ways)
+            target = at_other_slash(response)
+            if target is None:
+                return response
+            return self._send(httpx.Request("GET", target, headers=headers, extensions=extensions), *ways)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise unsent_error("GET", url, error) from None
 
     def _send(self, request: httpx.Request, auth: httpx.Auth, transport: httpx.BaseTransport) -> httpx.Response:
         """Send a request through a transport, signed in by `auth`.

@@ -102,11 +102,10 @@ class ProbeResponse:
 
 
 class Probe:
-    """Asks one library with at most `most` requests, and gives up after `MAX_FAILURES` failures: a person waits, and so do other runs."""
+    """Asks one library, and gives up after `MAX_FAILURES` failures: a person waits, and so do other runs."""
 
-    def __init__(self, client: LibraryClient, clock: Clock, most: int) -> None:
+    def __init__(self, client: LibraryClient, clock: Clock) -> None:
         self._client = client
-        self._most = most
         self._clock = clock
         self._origin = _origin(client.api_url)
         self.failures: list[BookferryError] = []
@@ -121,18 +120,12 @@ class Probe:
         """Root of the tenant's own version of the API."""
         return self._client.api_url
 
-    @property
-    def requests(self) -> int:
-        """Requests sent so far."""
-        return self._client.requests
-
     def ask_at(self, address: str, *, signed_in: bool = True, **params: Any) -> ProbeResponse | None:
         """Return the response to a GET of an address on the library's own origin; `None` if there is none.
 
         An address on another origin is not requested.
         """
-        second_try_allowed = self.requests + 2 <= self._most
-        if len(self.failures) >= MAX_FAILURES or not second_try_allowed or _origin(address) != self._origin:
+        if len(self.failures) >= MAX_FAILURES or _origin(address) != self._origin:
             return None
         asked_at = self._clock.now()
         try:

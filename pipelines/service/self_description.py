@@ -13,9 +13,6 @@ from pipelines.service.redaction import outside_text
 from pipelines.shapes.description import read_description
 from pipelines.shapes.model import Description
 
-MOST_REQUESTS = 4
-"""Requests for a description: its own address, the page with a link to it, the link, and one repetition."""
-
 
 def ask_description(probe: Probe, api: str, learned_at: str) -> Description:
     """The description of a version: at its own address, else at a link on the page /api. Never raises `BookferryError`."""

@@ -57,7 +57,7 @@ from pipelines.records.shapes.field_names import resource_named, singular
 from pipelines.records.tables.registry import leading_key
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
-from pipelines.service.self_description import MOST_REQUESTS, ask_description
+from pipelines.service.self_description import ask_description
 from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
@@ -133,7 +133,7 @@ class PlanBuilder:
     def _described(self, client: LibraryClient) -> Description:
         """The target's own description, which is asked for once, and only where a plan needs it."""
         if self._description is None:
-            probe = Probe(client, self._session.clock, client.requests + MOST_REQUESTS)
+            probe = Probe(client, self._session.clock)
             self._description = ask_description(probe, API, self._request.now.isoformat(timespec="seconds"))
         return self._description
 
