@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import httpx
 from tenacity import RetryCallState, Retrying, wait_exponential_jitter
@@ -21,7 +21,7 @@ from pipelines.service.http.failures import (
     transport_error_text,
     was_never_sent,
 )
-from pipelines.service.http.retry_after import MAX_WAIT, pause_for_all, retry_after
+from pipelines.service.http.retry_after import DEFAULT_PAUSE, MAX_WAIT, retry_after
 from pipelines.service.redaction import outside_text
 
 MAX_TRIES = 7
@@ -110,14 +110,34 @@ class RetryTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Try until a response is worth returning."""
         started = self._clock.monotonic()
+
+        def outcome(state: RetryCallState) -> _Outcome:
+            return _Outcome.of(state, self._clock.now())
+
+        def is_enough(state: RetryCallState) -> bool:
+            tried = outcome(state)
+            most = request.extensions.get(TRIES, (MAX_TRIES, MAX_THROTTLED))[tried.is_throttled]
+            seconds = self._clock.monotonic() - started + (tried.asked or 0.0)
+            return state.attempt_number >= most or seconds > MAX_WAIT
+
+        def report(state: RetryCallState) -> None:
+            tried = outcome(state)
+            request.extensions[UNCLEAR] = request.extensions.get(UNCLEAR, False) or not tried.had_no_effect
+            self._on_retry(tried.what, (tried.asked or DEFAULT_PAUSE) if tried.is_throttled else state.upcoming_sleep)
+
+        def give_up(state: RetryCallState) -> httpx.Response:
+            raise self._error(request, outcome(state), state, self._clock.monotonic() - started) from None
+
         tries = retrying(
             self._clock.sleep,
-            retry=lambda state: _may_pass(state) and (request.method in REPEATABLE or _had_no_effect(state)),
-            stop=lambda state: self._is_enough(request, state, self._clock.monotonic() - started),
+            retry=lambda state: (
+                outcome(state).may_pass and (request.method in REPEATABLE or outcome(state).had_no_effect)
+            ),
+            stop=is_enough,
             # After a 429 the budget is paused, and the next try queues there like any other request
-            asked=lambda state: 0.0 if _is_throttled(state) else _asked(state, self._clock.now()),
-            before_sleep=lambda state: self._report(request, state),
-            give_up=lambda state: self._give_up(request, state, self._clock.monotonic() - started),
+            asked=lambda state: 0.0 if outcome(state).is_throttled else outcome(state).asked,
+            before_sleep=report,
+            give_up=give_up,
         )
         return tries(self._try_once, request)
 
@@ -134,72 +154,50 @@ class RetryTransport(httpx.BaseTransport):
         whole.extensions[SECONDS] = self._clock.monotonic() - left_at
         return whole
 
-    def _report(self, request: httpx.Request, state: RetryCallState) -> None:
-        request.extensions[UNCLEAR] = request.extensions.get(UNCLEAR, False) or not _had_no_effect(state)
-        response = _response(state)
-        if response is not None and _is_throttled(state):
-            self._on_retry(_what_came_back(state), pause_for_all(response, self._clock.now()))
-        else:
-            self._on_retry(_what_came_back(state), state.upcoming_sleep)
-
-    def _is_enough(self, request: httpx.Request, state: RetryCallState, seconds: float) -> bool:
-        tries = request.extensions.get(TRIES, (MAX_TRIES, MAX_THROTTLED))[_is_throttled(state)]
-        return state.attempt_number >= tries or seconds + (_asked(state, self._clock.now()) or 0.0) > MAX_WAIT
-
-    def _give_up(self, request: httpx.Request, state: RetryCallState, seconds: float) -> httpx.Response:
+    def _error(self, request: httpx.Request, last: _Outcome, state: RetryCallState, seconds: float) -> TemporaryError:
         tries = f"{state.attempt_number} tries" if state.attempt_number > 1 else "1 try"
-        now = self._clock.now()
-        asked = _asked(state, now) or 0.0
-        when = "when the service answers"
+        when, asked = "when the service answers", last.asked or 0.0
         if 60 < asked < timedelta(days=366).total_seconds():  # noqa: PLR2004  within a minute, a time of day does not help
-            when = f"after {now + timedelta(seconds=asked):%d %B %Y %H:%M} UTC"
-        raise TemporaryError(
-            f"{request.method} {outside_text(request.url)} failed after {tries} in {seconds:.0f} s; last: {_what_came_back(state)}. "
+            when = f"after {self._clock.now() + timedelta(seconds=asked):%d %B %Y %H:%M} UTC"
+        return TemporaryError(
+            f"{request.method} {outside_text(request.url)} failed after {tries} in {seconds:.0f} s; last: {last.what}. "
             f"{_advice(request, state)}Run the same command again {when}."
-        ) from None
+        )
+
+
+class _Outcome(NamedTuple):
+    """What came back of a try."""
+
+    what: str
+    may_pass: bool
+    """Whether another try may bring something else."""
+    is_throttled: bool = False
+    had_no_effect: bool = False
+    """Whether it certainly had none: the service put it off unread (429), or it never left."""
+    asked: float | None = None
+    """The seconds that the service asks us to wait."""
+
+    @classmethod
+    def of(cls, state: RetryCallState, now: datetime) -> Self:
+        """The outcome of the try that was made last."""
+        error = _exception(state)
+        if error is not None or state.outcome is None:
+            may_pass = isinstance(error, httpx.TransportError) and not is_permanent(error)
+            return cls(transport_error_text(error), may_pass, had_no_effect=was_never_sent(error))
+        response: httpx.Response = state.outcome.result()
+        named = response.headers.get("retry-after")
+        what = status_line(response) + (f" (Retry-After: {outside_text(named, 60)})" if named else "")
+        throttled = response.status_code == HTTPStatus.TOO_MANY_REQUESTS
+        return cls(what, is_temporary(response.status_code), throttled, throttled, retry_after(response, now))
+
+
+def _exception(state: RetryCallState) -> BaseException | None:
+    return None if state.outcome is None else state.outcome.exception()
 
 
 def _advice(request: httpx.Request, state: RetryCallState) -> str:
     """What to check after a request to the library that reached no server."""
     library, *of_a_library = re.split(r"/(?:api/v|oauth/)", str(request.url), maxsplit=1)
-    if not isinstance(_error(state), httpx.ConnectError | httpx.ConnectTimeout) or not of_a_library:
+    if not isinstance(_exception(state), httpx.ConnectError | httpx.ConnectTimeout) or not of_a_library:
         return ""
     return f"Is {outside_text(library)} the library's address? If not, correct base_url. "
-
-
-def _may_pass(state: RetryCallState) -> bool:
-    response, error = _response(state), _error(state)
-    if response is not None:
-        return is_temporary(response.status_code)
-    return isinstance(error, httpx.TransportError) and not is_permanent(error)
-
-
-def _is_throttled(state: RetryCallState) -> bool:
-    response = _response(state)
-    return response is not None and response.status_code == HTTPStatus.TOO_MANY_REQUESTS
-
-
-def _had_no_effect(state: RetryCallState) -> bool:
-    """Whether a try certainly had no effect: the service put it off unread (429), or it never left."""
-    return _is_throttled(state) or was_never_sent(_error(state))
-
-
-def _asked(state: RetryCallState, now: datetime) -> float | None:
-    response = _response(state)
-    return None if response is None else retry_after(response, now)
-
-
-def _response(state: RetryCallState) -> httpx.Response | None:
-    return None if state.outcome is None or state.outcome.failed else state.outcome.result()
-
-
-def _error(state: RetryCallState) -> BaseException | None:
-    return None if state.outcome is None else state.outcome.exception()
-
-
-def _what_came_back(state: RetryCallState) -> str:
-    response, error = _response(state), _error(state)
-    if response is None:
-        return transport_error_text(error)
-    asked = response.headers.get("retry-after")
-    return status_line(response) + (f" (Retry-After: {outside_text(asked, 60)})" if asked else "")
