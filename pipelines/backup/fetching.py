@@ -14,7 +14,6 @@ from itertools import count, islice
 from typing import Self
 
 import msgspec
-import pyarrow.parquet as pq
 
 from pipelines.errors import StorageError
 from pipelines.records.files import KEPT, UNSURE, addressed_files, resolved
@@ -23,7 +22,6 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.files.download import DownloadError, Downloads
 from pipelines.service.files.signed_urls import SignedUrls
-from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import row_batches
 from pipelines.store.snapshots.blobs import Blobs
 from pipelines.store.snapshots.captures import Capture
@@ -240,12 +238,7 @@ def _known_contents(data: DataFolder, tenant: str) -> Iterator[Known]:
 
 
 def _contents_of(data: DataFolder, snapshot: Snapshot) -> Iterator[Known]:
-    table = f"{snapshot.key}/{snapshot.manifest.tables[PUBLICATION_FILES.name].path}"
-    with (
-        storage_errors(data.objects.address_of(table)),
-        data.objects.open(table) as content,
-        pq.ParquetFile(content) as file,
-    ):
+    with data.open_table(snapshot, PUBLICATION_FILES.name) as file:
         for batch in row_batches(file, ["content_key", "status", "sha256", "bytes", "etag", "problem"], BATCH_ROWS):
             for row in batch.to_pylist():
                 if row["status"] == KEPT:

@@ -63,7 +63,7 @@ from pipelines.service.self_description import ask_again
 from pipelines.shapes.model import Description
 from pipelines.store.durable import temporary_folder, write_atomically
 from pipelines.store.objects.objects import MANIFEST, read_if_there
-from pipelines.store.snapshots.snapshots import Snapshot, snapshot_key
+from pipelines.store.snapshots.snapshots import Snapshot, reading, snapshot_key
 
 
 class Migration(MigrationSession):
@@ -118,7 +118,7 @@ class Migration(MigrationSession):
             mapping=find_mapping(self.settings, source.manifest.tenant, target),
         )
         name = new_plan_name(self.data, source, target, request.now)
-        with unfinished_plan(self.data, name) as folder:
+        with reading(source), unfinished_plan(self.data, name) as folder:
             builder = PlanBuilder(self, request, folder)
             with self.journal(source.manifest.base_url, self.settings.tenant(target).base_url) as journal:
                 with self.client(target) as client:
@@ -142,7 +142,8 @@ class Migration(MigrationSession):
         request = PlanRequest(source, target, chosen, now)
         path = mapping_path(self.settings, tenant, target)
         self.data.prepare()
-        with temporary_folder(self.data.path / f"mapping-{target}") as folder, self.client(target) as client:
+        listings = temporary_folder(self.data.path / f"mapping-{target}")
+        with reading(source), listings as folder, self.client(target) as client:
             builder = PlanBuilder(self, request, folder)
             builder.read_target(client, to_move=False)
             proposals = [propose(learner, target, builder.operations) for learner in builder.learners.values()]

@@ -11,10 +11,9 @@ from pathlib import Path
 from pipelines.records.identifiers.verdicts import REPAIRED
 from pipelines.report.history import Changes
 from pipelines.report.tables import issue_lines
-from pipelines.store.durable import storage_errors
 from pipelines.store.maintenance.reports import ISSUES, report_key
 from pipelines.store.parquet import create_view, escaped, literal
-from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, reading
 
 _RAW = "raw_publications"
 
@@ -25,7 +24,7 @@ def changes_between(data: DataFolder, earlier: Snapshot, snapshot: Snapshot, iss
     """What changed since an earlier snapshot of the same library. `issues`: the lines of the later one; `workdir`: for spill files."""
     key = report_key(earlier, ISSUES)
     has_report = data.objects.size(key) is not None
-    with storage_errors(snapshot.address), data.duckdb("192MB", 1, workdir) as database:
+    with data.duckdb("192MB", 1, workdir) as database, reading(snapshot, earlier):
         for view, side in (("raw_a", earlier), ("raw_b", snapshot)):
             create_view(database, view, escaped(side.sound_address_of(side.manifest.tables[_RAW])))
         addresses = {"issues_a": data.objects.address_of(key) if has_report else issues, "issues_b": issues}

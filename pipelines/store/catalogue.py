@@ -33,7 +33,7 @@ from pipelines.records.tables.description import Column, Table
 from pipelines.records.tables.observed_columns import united, with_columns
 from pipelines.records.tables.registry import MADE_FROM, NESTED, STAGED, TABLES, is_personal, raw_table, tables_of
 from pipelines.records.tables.shared_columns import SNAPSHOT_AT, SNAPSHOT_COLUMNS, VIEW_COLUMNS
-from pipelines.store.durable import damage_behind, damage_of_size, storage_errors
+from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.parquet import connect_duckdb, escaped, literal, quoted, read_parquet, register_key
 from pipelines.store.snapshots.manifest import SNAPSHOT_FORMAT
@@ -149,25 +149,20 @@ def _create_views(database: duckdb.DuckDBPyConnection, data: DataFolder, snapsho
     damaged = _of_other_sizes(data, snapshots)
     while True:
         statements = _statements(snapshots, damaged)
-        made = f"CREATE MACRO bookferry_catalogue() AS '{_digest(statements)}'"
-        statement = "BEGIN"
-        database.execute(statement)
+        database.execute("BEGIN")
         try:
-            with damage_named(data):
-                for statement in (*statements, made, "COMMIT"):
-                    database.execute(statement)
-        except StorageError as error:
+            for statement in (*statements, f"CREATE MACRO bookferry_catalogue() AS '{_digest(statements)}'", "COMMIT"):
+                database.execute(statement)
+        except _OF_READING as error:
             database.execute("ROLLBACK")
             addresses = {snapshot.address for snapshot in data.snapshots()}
-            if removed := [snapshot for snapshot in snapshots if snapshot.address not in addresses]:
-                snapshots = [snapshot for snapshot in snapshots if snapshot not in removed]
-                continue
-            _create, _quote, name = statement.partition('CREATE VIEW "')
-            view = name.partition('"')[0]
-            if not view or view in damaged:
+            remaining = [snapshot for snapshot in snapshots if snapshot.address in addresses]
+            faults = _faults_behind(error, remaining, damaged)
+            if not faults and len(remaining) == len(snapshots):
                 raise
-            damaged[view] = str(error)
-            _log.warning("%s", error)
+            for wrong in faults.values():
+                _log.warning("%s", wrong)
+            snapshots, damaged = remaining, damaged | faults
         else:
             return
 
@@ -176,18 +171,21 @@ def _of_other_sizes(data: DataFolder, snapshots: Sequence[Snapshot]) -> dict[str
     """Address → what is wrong with a file of another size than was published. DuckDB reads a sound one of another table, too."""
     sizes = {entry.key: entry.size for entry in data.objects.below("snapshots")}
     return {
-        snapshot.address_of(facts): damage_of_size(snapshot.address_of(facts), size, facts.bytes)
+        snapshot.address_of(facts): snapshot.damage_of_size(facts, size)
         for snapshot in snapshots
         for facts in snapshot.manifest.tables.values()
         if (size := sizes.get(f"{snapshot.key}/{facts.path}", facts.bytes)) != facts.bytes
     }
 
 
+_OF_READING = (duckdb.Error, RuntimeError, UnicodeDecodeError)
+"""Errors of a query; the last two of texts that are none."""
+
 _OF_A_STATEMENT = (
     *(duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException, duckdb.InterruptException),
     *(duckdb.OutOfMemoryException, duckdb.OutOfRangeException, duckdb.ParserException, duckdb.PermissionException),
 )
-"""Errors that no damaged file explains."""
+"""Those that no damaged file explains."""
 
 _IN_A_FILE = re.compile(r"(?i)file|parquet|stats")
 """Words of DuckDB about a file, where it has the same kind of error for a value."""
@@ -198,15 +196,28 @@ def damage_named(data: DataFolder) -> Iterator[None]:
     """Turns an error of reading a damaged table into a `StorageError` that names its file. Another error stays as it is."""
     try:
         yield
-    except (duckdb.Error, RuntimeError, UnicodeDecodeError) as error:  # the last two of texts that are none
+    except _OF_READING as error:
         if "`bookferry snapshots verify " in str(error):  # of a view that fails with what is wrong
             raise StorageError(str(error).removeprefix("Invalid Input Error: ")) from error
-        of_a_value = isinstance(error, duckdb.InvalidInputException) and not _IN_A_FILE.search(str(error))
-        if not isinstance(error, _OF_A_STATEMENT) and not of_a_value:
-            for address in ("", *(snapshot.address for snapshot in reversed(data.snapshots()))):
-                if damage := damage_behind(error, address):
-                    raise StorageError(damage) from error
+        for wrong in _faults_behind(error, data.snapshots()).values():
+            raise StorageError(wrong) from error
         raise
+
+
+def _faults_behind(
+    error: Exception, snapshots: Iterable[Snapshot], known: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
+    """Address → what is wrong, for the files of the first snapshot that is not as published. `known`: those that are left out already."""
+    words = str(error)
+    if isinstance(error, _OF_A_STATEMENT) or (
+        isinstance(error, duckdb.InvalidInputException) and not _IN_A_FILE.search(words)
+    ):
+        return {}
+    for snapshot in sorted(snapshots, key=lambda snapshot: snapshot.key not in words):  # one that is named first
+        faults = {address: wrong for address, wrong in snapshot.faults() if address not in known}
+        if faults:
+            return faults
+    return {}
 
 
 def catalogue_in_memory(data: DataFolder, *, personal: bool = False) -> duckdb.DuckDBPyConnection:
@@ -267,7 +278,7 @@ def _digest(statements: Iterable[str]) -> str:
 
 
 def _statements(snapshots: Sequence[Snapshot], damaged: Mapping[str, str]) -> list[str]:
-    """All SQL statements of the catalogue. `damaged`: view, or address of a file → what is wrong with it."""
+    """All SQL statements of the catalogue. `damaged`: address of a file → what is wrong with it."""
     return [
         *_view(SNAPSHOTS, _snapshot_rows(snapshots)),
         *_view(TABLES_READ, tables_read_rows(resources_of(snapshots))),
@@ -308,9 +319,7 @@ def _views(
             table = description.impersonal if keys is None else description
             newest, history = table_views(table)
             for view, shown in ((newest, newest_with_table(table, complete)), (history, complete)):
-                wrong = damaged.get(view.name)
-                rows = _error_rows(table, wrong) if wrong else _rows(table, shown, keys, damaged)
-                yield from _view(view, rows, describes_columns=view is newest)
+                yield from _view(view, _rows(table, shown, keys, damaged), describes_columns=view is newest)
         if resource in STAGED:
             records = tables[0] if keys is not None else tables[0].impersonal
             yield from _view(deleted_view(records), deleted_rows(records, resource), describes_columns=False)

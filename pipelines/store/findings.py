@@ -20,12 +20,11 @@ from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.tables.publications import PUBLICATION_FILES, PUBLICATION_IDENTIFIERS, PUBLICATIONS
 from pipelines.records.tables.registry import STAGED, is_personal
-from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import escaped, literal, read_parquet
 from pipelines.store.record_url import shown_record_url
 from pipelines.store.snapshots.facts import FileTotals
 from pipelines.store.snapshots.manifest import Manifest
-from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, reading
 
 MOST_FIELDS = 30
 """Identifier fields that are listed one by one: version 3 accepts any text as the type of an identifier (I13)."""
@@ -217,7 +216,7 @@ def residue_examples(
     data: DataFolder, snapshot: Snapshot, residue: Mapping[str, Mapping[str, int]], workdir: Path
 ) -> dict[tuple[str, str], list[tuple[int, str]]]:
     """Returns (resource, key) → the first records with that residue key: id and value. DuckDB spills into `workdir`."""
-    with storage_errors(snapshot.address), data.duckdb("192MB", 2, workdir) as database:
+    with data.duckdb("192MB", 2, workdir) as database, reading(snapshot):
         return {
             (resource, key): list(zip(ids, values, strict=True))
             for resource, keys in residue.items()
@@ -240,7 +239,7 @@ def _examples(
 @contextmanager
 def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[Findings]:
     """Open the findings of a snapshot with publications. Memory is bounded, however large the snapshot; DuckDB spills into `workdir`."""
-    with storage_errors(snapshot.address), data.duckdb("192MB", 2, workdir) as database:
+    with data.duckdb("192MB", 2, workdir) as database, reading(snapshot):
         for table in (PUBLICATIONS, PUBLICATION_IDENTIFIERS, PUBLICATION_FILES):
             source = _source(snapshot.sound_address_of(snapshot.manifest.tables[table.name]))
             database.execute(f"CREATE TEMP VIEW {table.name.removeprefix('publication_')} AS FROM {source}")

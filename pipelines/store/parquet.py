@@ -59,7 +59,7 @@ class TableWriter:
         for name, value in self._stamp.items():
             values = pa.repeat(pa.scalar(value), batch.num_rows)
             batch = batch.append_column(pa.field(name, values.type, nullable=False), values)
-        with storage_errors(self._path, reads=False):
+        with storage_errors(self._path):
             self._writer.write(batch)
         self.rows += batch.num_rows
 
@@ -98,9 +98,12 @@ def table_writer(
 
 
 def open_table(source: Path | BinaryIO, key: PersonalKey | None) -> pq.ParquetFile:
-    """Open one file for reading in parts. The caller closes it."""
+    """Open one file for reading in parts. The caller closes it. One that is no Parquet raises `OSError`, as a missing one does."""
     decryption = encryption.create_decryption_properties(footer_key=key.secret) if key else None
-    return pq.ParquetFile(source, decryption_properties=decryption)
+    try:
+        return pq.ParquetFile(source, decryption_properties=decryption)
+    except pa.ArrowInvalid as error:
+        raise OSError(str(error)) from error
 
 
 def read_parquet(addresses: Sequence[str], fingerprint: str = "", options: str = "") -> str:

@@ -47,7 +47,7 @@ def _rows(installation: BackedUp, sql: str) -> list[dict[str, Any]]:
 
 
 DAMAGES = DAMAGE | {
-    "another table": (lambda path: copyfile(path.with_name("publication_authors.parquet"), path), "is damaged: it has")
+    "another table": (lambda path: copyfile(path.with_name("publication_authors.parquet"), path), "has ")
 }
 
 

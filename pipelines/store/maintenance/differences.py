@@ -13,9 +13,8 @@ import msgspec
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES, parent_of
-from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import create_view, escaped
-from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, reading
 
 MOST_FIELDS = 1000
 """Field names that are counted; a hostile library may send a new one with every record."""
@@ -98,7 +97,7 @@ def _compare(data: DataFolder, a: Snapshot, b: Snapshot, resource: str, limit: i
             return ResourceDifferences(only_in=other.name)
         key = data.keys.to_read(facts.key, f"{resource} of {snapshot.name}")
         files.append((escaped(snapshot.sound_address_of(facts)), key))
-    with data.duckdb("1GB", 2) as database, storage_errors(a.address):
+    with data.duckdb("1GB", 2) as database, reading(a, b):
         for name, (file, key) in zip(("raw_a", "raw_b"), files, strict=True):
             nested = parent_of(resource)
             create_view(database, f"{name}_file" if nested else name, file, key)

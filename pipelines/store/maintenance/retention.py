@@ -28,7 +28,14 @@ from pipelines.store.snapshots.capture_copies import newest_copies
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.leases import REMOVAL, removal
 from pipelines.store.snapshots.manifest import SNAPSHOT_FORMAT
-from pipelines.store.snapshots.snapshots import BLOBS, DataFolder, Snapshot, busy_error, standing_for_library
+from pipelines.store.snapshots.snapshots import (
+    BLOBS,
+    DataFolder,
+    Snapshot,
+    busy_error,
+    reading,
+    standing_for_library,
+)
 
 _BLOB = re.compile(rf"{BLOBS}/([0-9a-f]{{2}})/(\1[0-9a-f]{{62}}|\.\1[0-9a-f]{{62}}\.[0-9.]+)")
 """A blob, or the leftover of a killed process that was writing one."""
@@ -269,14 +276,15 @@ def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResu
         for snapshot in snapshots
         if snapshot.name not in without and PUBLICATION_FILES.name in snapshot.manifest.tables
     ]
-    for blob in _unused_blobs(data, [*map(_file_table, remaining)]):
-        if not pruning.blobs_removed:
-            _check_file_tables(data, remaining)
-        pruning.blobs_removed += 1
-        pruning.blobs_bytes += blob.size
-        if not pruning.dry_run:
-            data.fence(REMOVAL)
-            data.objects.delete(blob.key)
+    with reading(*remaining):
+        for blob in _unused_blobs(data, [*map(_file_table, remaining)]):
+            if not pruning.blobs_removed:
+                _check_file_tables(data, remaining)
+            pruning.blobs_removed += 1
+            pruning.blobs_bytes += blob.size
+            if not pruning.dry_run:
+                data.fence(REMOVAL)
+                data.objects.delete(blob.key)
 
 
 def _unused_blobs(data: DataFolder, tables: list[str]) -> Iterator[ObjectInfo]:

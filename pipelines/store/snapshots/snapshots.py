@@ -20,10 +20,10 @@ from pipelines.inventory import LIST_PATHS, RESOURCES
 from pipelines.settings.validation_messages import did_you_mean
 from pipelines.state.local import LocalState
 from pipelines.state.store import State
-from pipelines.store.durable import damage_of_size, storage_error, storage_errors
+from pipelines.store.durable import is_refusal, storage_error, storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
-from pipelines.store.objects.objects import MANIFEST, PARALLEL_READS, Objects
+from pipelines.store.objects.objects import MANIFEST, PARALLEL_READS, Objects, fault_of
 from pipelines.store.snapshots.facts import CaptureFacts, TableFacts
 from pipelines.store.snapshots.manifest import SNAPSHOT_FORMAT, Manifest, decode_manifest
 
@@ -72,10 +72,29 @@ class Snapshot:
 
     def sound_address_of(self, facts: TableFacts) -> str:
         """The same, to be read now. Raises `StorageError` where its size is not as published: a sound file of another table is damage."""
-        address, size = self.address_of(facts), self._objects.size(f"{self.key}/{facts.path}")
+        size = self._objects.size(f"{self.key}/{facts.path}")
         if size not in (None, facts.bytes):
-            raise StorageError(damage_of_size(address, size or 0, facts.bytes))
-        return address
+            raise StorageError(self.damage_of_size(facts, size))
+        return self.address_of(facts)
+
+    def damage_of_size(self, facts: TableFacts, size: int | None) -> str:
+        """What to say of a file of another size than was published."""
+        return self._damage(f"{self.address_of(facts)} has {size:,} bytes instead of {facts.bytes:,}")
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Yields the address of each file that is not as published, and what is wrong; nothing if the snapshot was removed meanwhile."""
+        if self._objects.size(f"{self.key}/{MANIFEST}") is None:
+            return
+        for facts in self.manifest.tables.values():
+            wrong, _ = fault_of(self._objects, f"{self.key}/{facts.path}", facts.bytes, facts.sha256)
+            if wrong:
+                yield self.address_of(facts), self._damage(wrong)
+
+    def _damage(self, wrong: str) -> str:
+        return (
+            f"{wrong}. `bookferry snapshots verify {self.name}` says what else is damaged there. Put it back from a copy of the data "
+            "folder; other snapshots are not affected."
+        )
 
     @property
     def name(self) -> str:
@@ -106,6 +125,23 @@ class Snapshot:
     def holds_publications(self) -> bool:
         """Whether it has the publications, rather than other resources alone."""
         return "publications" in self.manifest.resources
+
+
+@contextmanager
+def reading(*snapshots: Snapshot) -> Iterator[None]:
+    """For whoever reads files of these snapshots: where one of them is not as published, an error becomes a `StorageError` about that.
+
+    What is damage is decided by their manifests, not by the words of an error.
+    """
+    try:
+        yield
+    except Exception as error:
+        cause = (isinstance(error, StorageError) and error.__cause__) or error
+        if not isinstance(cause, BookferryError) and not is_refusal(cause):
+            for snapshot in snapshots:
+                for _, wrong in snapshot.faults():
+                    raise StorageError(wrong) from error
+        raise
 
 
 class DamagedSnapshot(NamedTuple):
@@ -221,10 +257,10 @@ class DataFolder:
 
         facts = snapshot.manifest.tables[name]
         key = self.keys.to_read(facts.key, f"The table {name} of {snapshot.name}")
-        path = f"{snapshot.key}/{facts.path}"
         with (
             storage_errors(snapshot.sound_address_of(facts)),
-            self.objects.open(path) as content,
+            reading(snapshot),
+            self.objects.open(f"{snapshot.key}/{facts.path}") as content,
             open_table(content, key) as file,
         ):
             yield file

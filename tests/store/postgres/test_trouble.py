@@ -105,7 +105,7 @@ def test_a_damaged_file_is_reported(data: DataFolder, postgres: Database, ask: A
     content = bytearray(file.read_bytes())
     content[4:200] = bytes(196)
     file.write_bytes(content)
-    with pytest.raises(StorageError, match=r"publications\.parquet is damaged"):
+    with pytest.raises(StorageError, match=r"publications\.parquet was changed"):
         postgres.load(data, one)
     assert ask("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'old_load%%'") == [(0,)]
 
