@@ -56,7 +56,6 @@ def _collect(data: DataFolder, snapshot: Snapshot, workdir: Path, *, now: dateti
     """Write the tables of issues into `workdir`, and collect the content of the report. Nothing is stored yet."""
     kinds, spilled = dict[tuple[str, str], IssueKind](), workdir / _SPILLED
     with open_findings(data, snapshot, spilled) as findings:
-        record_url = record_url or findings.record_url()
         with open_issue_tables(workdir) as tables:
             for issue in count_issues(issues_of(findings.each()), kinds):
                 tables.write(issue.line(record_url))

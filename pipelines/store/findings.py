@@ -21,7 +21,6 @@ from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.tables.publications import PUBLICATION_FILES, PUBLICATION_IDENTIFIERS, PUBLICATIONS
 from pipelines.records.tables.registry import STAGED, is_personal
 from pipelines.store.parquet import escaped, literal, read_parquet
-from pipelines.store.record_url import shown_record_url
 from pipelines.store.snapshots.facts import FileTotals
 from pipelines.store.snapshots.manifest import Manifest
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, reading
@@ -153,14 +152,6 @@ class Findings:
             "residue": shown_residue(manifest),
         }
         return msgspec.convert(figures, Figures)
-
-    def record_url(self) -> str | None:
-        """The address of records' pages, with `{id}`, where the records show it."""
-        manifest = self._snapshot.manifest
-        raw = manifest.tables.get(f"raw_{PUBLICATIONS.name}")
-        if raw is None or raw.encrypted:
-            return None
-        return shown_record_url(self._database, _source(self._snapshot.address_of(raw)), manifest.base_url)
 
     def each(self) -> Iterator[IdentifierFinding]:
         """Yields every finding, the most urgent first; memory does not grow with their number."""

@@ -62,8 +62,7 @@ from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
 from pipelines.store.durable import sha256_of
-from pipelines.store.parquet import open_in_duckdb, table_writer
-from pipelines.store.record_url import shown_record_url
+from pipelines.store.parquet import table_writer
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
 
@@ -240,13 +239,9 @@ class PlanBuilder:
             facts.people_sha256 = sha256_of(folder / PEOPLE)
             facts.people_key = inputs.key.fingerprint if inputs.key is not None else ""
         facts.notes = plan_notes(request.source, facts, inputs.key)
-        for end, listing in zip((facts.source, facts.target), inputs.listed[PUBLICATIONS], strict=True):
+        for end in (facts.source, facts.target):
             library = session.settings.tenants.get(end.tenant)
-            if library and library.record_url:
-                end.record_url = library.record_url
-                continue
-            with open_in_duckdb(listing.path) as database:
-                end.record_url = shown_record_url(database, "file", end.base_url) or ""
+            end.record_url = (library and library.record_url) or ""
         facts.description = self._description
         if self._description and not self._description.problem and facts.requests:
             facts.requests += 1  # the apply asks for it again
