@@ -186,6 +186,10 @@ class FileFetcher:
             return None
 
     def _fetch(self, wanted: Wanted) -> None:
+        known = wanted.known
+        if self._is_stored(known) and not known.content_key.startswith(UNSURE):
+            self.files.mark_kept(known, new=False)
+            return
         try:
             outcome, is_new = self._addresses.fetch(
                 wanted.reference, wanted.reference.address, lambda address: self._download(wanted, address)
@@ -205,10 +209,12 @@ class FileFetcher:
         if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW:
             self._give_up(f"not tried, after {MOST_FAILURES_IN_A_ROW} failures in a row; the last one: {error}")
 
+    def _is_stored(self, known: Known) -> bool:
+        return known.sha256 is not None and self.blobs.size(known.sha256) == known.bytes
+
     def _download(self, wanted: Wanted, address: str) -> _Stored:
         known = wanted.known
-        is_stored = known.sha256 is not None and self.blobs.size(known.sha256) == known.bytes
-        etag = known.etag if is_stored else None
+        etag = known.etag if self._is_stored(known) else None
         with self.blobs.incoming(str(next(self._names))) as (path, file):
             result = self._transfers.fetch(address, file, size=wanted.reference.size, etag=etag)
             if result is None:

@@ -22,7 +22,6 @@ from pipelines.service.clock import Clock
 from pipelines.service.redaction import outside_text
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import row_batches
-from pipelines.store.snapshots.blobs import Blobs
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import FailedFile, FileTotals
 from pipelines.store.snapshots.file_list import FileList, Known, State
@@ -55,7 +54,6 @@ def fetch_files(
     with FileFetcher(capture, data, open_client, clock) as fetcher:
         _add_missing(fetcher.files, capture)
         fetcher.files.move(State.POSTPONED, State.WAITING)
-        _check_claims(fetcher.files, fetcher.blobs)
         expected = fetcher.files.count(State.WAITING, State.WITHOUT_ADDRESS)
 
         def report(tried: int) -> None:
@@ -91,13 +89,6 @@ def _add_missing(files: FileList, capture: Capture) -> None:
         for batch in row_batches(file, names, BATCH_ROWS):
             rows = (FileReference(**row, address=None) for row in batch.to_pylist())
             files.add(rows, time.monotonic())
-
-
-def _check_claims(files: FileList, blobs: Blobs) -> None:
-    """Check that the blobs of claimed contents are still there in their size. Missing ones are wanted again."""
-    for batch in files.claimed():
-        present = {claim.content_key for claim in batch if claim.sha256 and blobs.size(claim.sha256) == claim.bytes}
-        files.settle_claims(present, [claim.content_key for claim in batch if claim.content_key not in present])
 
 
 def _write_outcomes(capture: Capture, files: FileList) -> FileTotals:

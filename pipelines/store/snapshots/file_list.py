@@ -23,9 +23,6 @@ from pipelines.store.snapshots.facts import FileTotals
 
 FILE_LIST = "files.db"
 
-BATCH_SIZE = 500
-"""Contents per batch."""
-
 
 class State(IntEnum):
     """The state of a content."""
@@ -34,11 +31,9 @@ class State(IntEnum):
     UNDER_WAY = 1
     WITHOUT_ADDRESS = 2
     """Listed without an address: the service is asked for one after the listing."""
-    CLAIMED = 3
-    """Stored by an earlier run, if the blob is still there."""
-    KEPT = 4
-    FAILED = 5
-    POSTPONED = 6
+    KEPT = 3
+    FAILED = 4
+    POSTPONED = 5
     """Failed for a temporary reason: tried again after the listing."""
 
 
@@ -80,9 +75,8 @@ _SCHEMA = (
 _ADD = f"""
     INSERT INTO files (content_key, kind, publication_id, asset_id, size, address, since, state, sha256, bytes, etag, problem)
     SELECT wanted.*,
-        CASE WHEN known.sha256 IS NOT NULL AND wanted.content_key NOT GLOB '[{UNSURE}]*' THEN {State.CLAIMED:d}
-             WHEN wanted.address IS NULL THEN {State.WITHOUT_ADDRESS:d}
-             ELSE {State.WAITING:d} END,
+        CASE WHEN wanted.address IS NULL AND (known.sha256 IS NULL OR wanted.content_key GLOB '[{UNSURE}]*')
+             THEN {State.WITHOUT_ADDRESS:d} ELSE {State.WAITING:d} END,
         known.sha256, known.bytes, known.etag, known.problem
     FROM (SELECT ? AS content_key, ?, ?, ?, ?, ? AS address, ?) AS wanted LEFT JOIN known USING (content_key)
     WHERE true
@@ -109,11 +103,8 @@ class FileList:
             self._database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
             for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", *_SCHEMA):
                 self._database.execute(statement)
-        with (
-            self._transaction() as database
-        ):  # of a process that died: repeat unfinished downloads, and check stored contents again
+        with self._transaction() as database:  # of a process that died: repeat unfinished downloads
             database.execute("UPDATE files SET state = ? WHERE state = ?", (State.WAITING, State.UNDER_WAY))
-            database.execute("UPDATE files SET state = ? WHERE state = ?", (State.CLAIMED, State.KEPT))
             database.execute("UPDATE files SET since = ? WHERE state = ?", (now, State.WAITING))
 
     @property
@@ -191,33 +182,6 @@ class FileList:
         with self._transaction() as database:
             [(number,)] = database.execute(f"SELECT count(*) FROM files WHERE state IN ({marks})", states).fetchall()  # noqa: S608
         return int(number)
-
-    def claimed(self) -> Iterator[list[Known]]:
-        """Yields the claimed contents in batches. `settle_claims` each batch before the next one."""
-        after = 0
-        while True:
-            with self._transaction() as database:
-                rows = database.execute(
-                    "SELECT number, content_key, sha256, bytes, etag FROM files WHERE state = ? AND number > ? ORDER BY number LIMIT ?",
-                    (State.CLAIMED, after, BATCH_SIZE),
-                ).fetchall()
-            if not rows:
-                return
-            after = rows[-1][0]
-            yield [Known(*row[1:]) for row in rows]
-
-    def settle_claims(self, present: Iterable[str], missing: Iterable[str]) -> None:
-        """Keep the contents whose blobs are present, and want those again whose blobs are missing."""
-        with self._transaction() as database:
-            database.executemany(
-                "UPDATE files SET state = ? WHERE content_key = ?", [(State.KEPT, key) for key in present]
-            )
-            database.executemany(
-                "UPDATE files SET state = CASE WHEN address IS NULL THEN ? ELSE ? END,"
-                " sha256 = NULL, bytes = NULL, etag = NULL, problem = NULL"
-                " WHERE content_key = ?",
-                [(State.WITHOUT_ADDRESS, State.WAITING, key) for key in missing],
-            )
 
     def outcomes(self, content_keys: Sequence[str]) -> dict[str, Known]:
         """Returns content key → outcome, for those of the contents that are stored or failed."""
