@@ -1,31 +1,33 @@
 """Copies of unfinished captures in the bucket, from which another machine continues a backup whose worker is gone (I9).
 
-There are copies only where several machines share the state, because only there may another machine continue. Each run copies to a folder
-of its own, `captures/tenant=<tenant>/snapshot=<snapshot>/<fence number of its lease>/`, at least once a minute and at its end:
+There are copies only where several machines share the state, because only there may another machine continue. Each run copies to
+`captures/tenant=<tenant>/snapshot=<snapshot>/`, at least once a minute and at its end:
 
-- `capture.json` and the finished tables as they are: tables about people are encrypted;
-- the page logs in segments, `pages/<resource>/<first byte>`, sealed for people's records. A page log only grows, so that a segment never
-  changes, and whoever reads it cuts off a page whose end is missing.
+- `<file>/<SHA-256>`: pieces of a file of the capture as it is (about people, it is sealed or encrypted), put if absent. A page log only
+  grows, so that each copy adds pieces to it, and whoever reads it cuts off a page whose end is missing.
+- `<fence number of its lease>.db`: the list of files to fetch, which changes everywhere.
+- `<fence number of its lease>.json`: what each file is made of. It is written last, so that a copy is there as a whole or not at all.
 
-The copy of the highest fence number counts, once it has its facts. A run that loses its lease between the check and the upload therefore
-changes nothing of its successor. A local capture names the copy that it was made from, or that was made of it last, so that a machine knows
-whether another one has gone on since. All functions need the tenant's lease.
+The list of the highest fence number counts. A run that loses its lease between the check and the upload therefore changes nothing of its
+successor, which adds to the pieces that are there. A local capture names the list that it was made from, or that was made of it last, so
+that a machine knows whether another one has gone on since. All functions need the tenant's lease.
 """
 
 from __future__ import annotations
 
-import shutil
+import hashlib
 import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from pipelines.errors import BookferryError
 from pipelines.store.durable import storage_errors, temporary_folder
-from pipelines.store.objects.objects import Objects
+from pipelines.store.objects.objects import Objects, checked_key
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import CaptureFacts
 from pipelines.store.snapshots.file_list import FILE_LIST
@@ -36,11 +38,19 @@ CAPTURES = "captures"
 COPY_SECONDS = 45.0
 """Seconds between the end of a copy and the next one: with the time that a copy takes, it is no older than a minute."""
 
-MOST_SEGMENT_BYTES = 8 * 1024 * 1024
-"""Bytes of a segment, so that each is one put."""
+PIECE_BYTES = 8 * 1024 * 1024
+"""Bytes of a piece, so that each is one put."""
 
 MOST_FILE_LIST_BYTES = 64 * 1024 * 1024
 """A larger list of files is not copied: another machine fetches again what the list says is there."""
+
+
+class _Copied(NamedTuple):
+    """What the copies have of a file: its size, its time of change, and its pieces."""
+
+    size: int = 0
+    changed: int = 0
+    pieces: tuple[str, ...] = ()
 
 
 class CaptureCopy:
@@ -57,10 +67,7 @@ class CaptureCopy:
         self._captures = key
         self._fence = fence
         self._seconds = seconds
-        self._copied: dict[str, tuple[int, int]] = {}
-        """Key → size and time of change of the file, or size and hash of the content, when it was copied."""
-        self._ends: dict[str, int] = {}
-        """Folder of the segments of a page log → bytes of the log that the copy has."""
+        self._copied: dict[str, _Copied] = {}
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="copy of the capture", daemon=True)
@@ -69,23 +76,24 @@ class CaptureCopy:
     def copy(self) -> None:
         """Copy what is new. Raises the errors of the store, and those of a lost lease."""
         with self._lock, suppress(FileNotFoundError):  # a step has just ended; the next copy has all of it
-            key = f"{self._captures}/{self._fence():015}"
-            content = (self._path / Capture.FACTS).read_bytes()
-            facts = _CAPTURE_FACTS_DECODER.decode(content)
-            if not self._copied:
-                (self._path / Capture.COPY).write_text(key)
-            for path in sorted(self._path.glob("pages/*")):
-                self._copy_log(f"{key}/pages/{path.name}", path)
-            for table in facts.tables.values():
-                self._copy(f"{key}/{table.path}", self._path / table.path)
-            files = self._path / FILE_LIST
-            if files.exists() and files.stat().st_size <= MOST_FILE_LIST_BYTES:
-                with suppress(sqlite3.Error), closing(sqlite3.connect(files)) as database:
-                    self._copy(f"{key}/{FILE_LIST}", database.serialize())
-            self._copy(f"{key}/{Capture.FACTS}", content)  # after the tables that it names
-            for name in facts.resources:  # after the table that has its records
-                if self._ends.pop(f"{key}/pages/{name}", 0):
-                    _delete_below(self._objects, f"{key}/pages/{name}")
+            run = f"{self._fence():015}"
+            key = f"{self._captures}/{run}.json"
+            (self._path / Capture.COPY).write_text(key)
+            logs = [
+                f"pages/{path.name}" for path in sorted(self._path.glob("pages/*"))
+            ]  # before the facts, which name the table in the place of a log
+            facts = (self._path / Capture.FACTS).read_bytes()
+            tables = _CAPTURE_FACTS_DECODER.decode(facts).tables.values()
+            files = {name: self._pieces_of(name, grows=True) for name in logs}
+            files |= {table.path: self._pieces_of(table.path) for table in tables}
+            files[Capture.FACTS] = (self._put(Capture.FACTS, facts),)
+            listed = self._path / FILE_LIST
+            if listed.exists() and listed.stat().st_size <= MOST_FILE_LIST_BYTES:
+                with suppress(sqlite3.Error), closing(sqlite3.connect(listed)) as database:
+                    self._objects.replace(f"{self._captures}/{run}.db", database.serialize())
+                    files[FILE_LIST] = (f"{run}.db",)
+            self._fence()
+            self._objects.replace(key, msgspec.json.encode(files))
 
     def stop(self) -> None:
         """End the thread: whoever publishes the capture removes its folder."""
@@ -110,28 +118,27 @@ class CaptureCopy:
             if self._ended.wait(self._seconds):
                 return
 
-    def _copy_log(self, key: str, path: Path) -> None:
-        begin, size = self._ends.get(key, 0), path.stat().st_size
-        if size < begin:  # the log began anew
-            _delete_below(self._objects, key)
-            begin = 0
-        with path.open("rb") as file:
-            file.seek(begin)
-            while content := file.read(min(MOST_SEGMENT_BYTES, size - begin)):
-                self._objects.replace(f"{key}/{begin:015}", content)
-                begin += len(content)
-                self._ends[key] = begin
+    def _pieces_of(self, name: str, *, grows: bool = False) -> tuple[str, ...]:
+        """The pieces of a file, after those that lack were put there. `grows`: bytes that were copied do not change."""
+        path, copied = self._path / name, self._copied.get(name, _Copied())
+        status = path.stat()
+        if copied[:2] != (status.st_size, status.st_mtime_ns):
+            if not grows or status.st_size < copied.size:  # the log began anew
+                copied = _Copied()
+            pieces, end = [*copied.pieces], copied.size
+            with path.open("rb") as file:
+                file.seek(end)
+                while content := file.read(min(PIECE_BYTES, status.st_size - end)):
+                    pieces.append(self._put(name, content))
+                    end += len(content)
+            self._copied[name] = copied = _Copied(end, status.st_mtime_ns, tuple(pieces))
+        return copied.pieces
 
-    def _copy(self, key: str, content: bytes | Path) -> None:
-        """Copy bytes or a file, unless the copy has them."""
-        if isinstance(content, Path):
-            status = content.stat()
-            state = (status.st_size, status.st_mtime_ns)
-        else:
-            state = (len(content), hash(content))
-        if self._copied.get(key) != state:
-            self._objects.replace(key, content)
-            self._copied[key] = state
+    def _put(self, name: str, content: bytes) -> str:
+        """Put a piece of a file, unless it is there. Returns its name."""
+        piece = f"{name}/{hashlib.sha256(content).hexdigest()}"
+        self._objects.put(f"{self._captures}/{piece}", content)
+        return piece
 
 
 def copies_key(tenant: str, snapshot: str) -> str:
@@ -140,9 +147,9 @@ def copies_key(tenant: str, snapshot: str) -> str:
 
 
 def newest_copies(data: DataFolder, folder: str = CAPTURES) -> dict[str, str]:
-    """The folder of each capture's copies → the folder of the newest one with facts. Published captures are left out."""
-    copies = (entry.key.rpartition("/") for entry in data.objects.below(folder))
-    newest = {copy.rpartition("/")[0]: copy for copy, _, name in copies if name == Capture.FACTS}
+    """The folder of each capture's copies → the newest list. Published captures are left out."""
+    lists = (entry.key for entry in data.objects.below(folder) if entry.key.endswith(".json"))
+    newest = {key.rpartition("/")[0]: key for key in lists}
     return {
         capture: copy
         for capture, copy in newest.items()
@@ -151,19 +158,18 @@ def newest_copies(data: DataFolder, folder: str = CAPTURES) -> dict[str, str]:
 
 
 def fetch_copy(objects: Objects, key: str, folder: Path) -> None:
-    """Make the folder of a capture from a copy, whole or not at all."""
+    """Make the folder of a capture from a list of its pieces, whole or not at all."""
     with storage_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(folder.with_name(f".{folder.name}")) as partly:
-        for entry in objects.below(key):  # segments in the order of their bytes
-            target, begin = partly / entry.key.removeprefix(f"{key}/"), 0
-            if target.parent.parent == partly / "pages":
-                target, begin = target.parent, int(target.name)
-            with storage_errors(target), objects.open(entry.key) as content:
+        captures = key.rpartition("/")[0]
+        for name, pieces in _LIST_DECODER.decode(objects.read(key)).items():
+            target = partly / checked_key(name)
+            with storage_errors(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
-                with target.open("ab") as file:
-                    if file.tell() == begin:  # else the segments before this one are being removed, or were
-                        shutil.copyfileobj(content, file)
+                with target.open("wb") as file:
+                    for piece in pieces:
+                        file.write(objects.read(f"{captures}/{piece}"))
         with storage_errors(folder):
             (partly / "raw").mkdir(exist_ok=True)
             (partly / Capture.COPY).write_text(key)
@@ -171,15 +177,11 @@ def fetch_copy(objects: Objects, key: str, folder: Path) -> None:
 
 
 def remove_copies(objects: Objects, key: str) -> None:
-    """Remove the copies below the folder of a capture. First their facts, the newest last: none that is out of date becomes the newest."""
-    entries = sorted(objects.below(key), key=lambda entry: not entry.key.endswith(f"/{Capture.FACTS}"))
-    for entry in entries:
-        objects.delete(entry.key)
-
-
-def _delete_below(objects: Objects, key: str) -> None:
-    for entry in list(objects.below(key)):
+    """Remove the copies below the folder of a capture. First the lists, the newest last: none that is out of date becomes the newest."""
+    for entry in sorted(objects.below(key), key=lambda entry: not entry.key.endswith(".json")):
         objects.delete(entry.key)
 
 
 _CAPTURE_FACTS_DECODER = msgspec.json.Decoder(CaptureFacts)
+_LIST_DECODER = msgspec.json.Decoder(dict[str, list[str]])
+"""File of the capture → its pieces."""

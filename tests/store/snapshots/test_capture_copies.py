@@ -69,8 +69,8 @@ def fetched(bucket: Bucket, folder: Path) -> Capture:
     return Capture.open(folder, PersonalKeys([KEY]))
 
 
-def segments(bucket: Bucket, capture: Capture) -> list[str]:
-    return [entry.key for entry in bucket.below(COPIES) if "/pages/" in entry.key]
+def pieces(bucket: Bucket) -> int:
+    return sum(not entry.key.endswith(".json") for entry in bucket.below(COPIES))
 
 
 def pages(capture: Capture, resource: str) -> list[tuple[bytes, bytes]]:
@@ -87,7 +87,7 @@ def test_people_are_sealed_in_a_copy(bucket: Bucket, capture: Capture, tmp_path:
 
 
 def test_tables_and_the_list_of_files_come_along(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
-    """The pages of a resource go once its table is in the copy."""
+    """The pages of a resource are no part of the copy any more once its table is."""
     with capture.page_log("publications") as log:
         log.append(b"mark", b"body")
     FileList(capture.path, 0.0).add_known([])
@@ -99,8 +99,8 @@ def test_tables_and_the_list_of_files_come_along(bucket: Bucket, capture: Captur
         capture.save()
         capture.delete_pages("publications")
         copy.copy()
-        assert segments(bucket, capture), "the facts do not have the resource yet"
         there = fetched(bucket, tmp_path / "there")
+    assert not there.has_pages("publications")
     assert there.raw_path("publications").read_bytes() == b"records"
     assert not FileList(there.path, 0.0).is_new
     assert (there.path / FILE_LIST).exists()
@@ -150,14 +150,39 @@ def test_what_a_run_uploads_after_the_loss_of_its_lease_changes_nothing(
     assert found.facts.announced == {"paging": "2026-12-31"}
 
 
-def test_segments_without_those_before_them_are_no_pages(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
-    """A process was killed while it removed them."""
+def test_what_is_there_is_not_copied_again(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
+    """Neither by the same run nor by the one on another machine that goes on: a page adds a piece, and changed facts do."""
+    raw = capture.raw_path("users")
+    raw.write_bytes(b"records")
+    capture.add_table("raw_users", raw, 1)
+    capture.save()
     with copying(bucket, capture) as copy, capture.page_log("publications") as log:
-        for body in (b"first", b"second"):
-            log.append(b"mark", body)
-            copy.copy()
-        bucket.delete(segments(bucket, capture)[0])
-        assert pages(fetched(bucket, tmp_path / "there"), "publications") == []
+        log.append(b"mark", b"first")
+        copy.copy()
+        assert pieces(bucket) == 3
+        copy.copy()
+        log.append(b"mark", b"second")
+        copy.copy()
+        assert pieces(bucket) == 4
+    there = fetched(bucket, tmp_path / "there")
+    with copying(bucket, there, lambda: 2) as copy, there.page_log("publications") as log:
+        assert [body for _mark, body in log.replay()] == [b"first", b"second"]
+        copy.copy()
+    assert pieces(bucket) <= 5, "the log as one piece"
+
+
+def test_a_copy_that_was_stopped_is_none(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
+    """The one before counts, whole, until the list of the next one is there."""
+    with copying(bucket, capture) as copy, capture.page_log("publications") as log:
+        log.append(b"mark", b"first")
+        copy.copy()
+        [listed] = newest_copies(DataFolder(tmp_path / "there", objects=bucket)).values()
+        before = bucket.read(listed)
+        log.append(b"mark", b"second")
+        copy.copy()
+        bucket.replace(listed, before)
+        found = fetched(bucket, tmp_path / "there")
+    assert [body for _mark, body in pages(found, "publications")] == [b"first"]
 
 
 def test_what_killed_processes_left_of_copies_is_removed(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
@@ -169,10 +194,10 @@ def test_what_killed_processes_left_of_copies_is_removed(bucket: Bucket, capture
 
     with copying(bucket, capture) as copy:
         copy.copy()
-    bucket.put(f"{CAPTURES}/tenant=old/snapshot=20261101T020000Z/000000000000001/writer", b"there")
+    bucket.put(f"{CAPTURES}/tenant=old/snapshot=20261101T020000Z/pages/users/0", b"there")
     assert resumed() is None
     assert [*newest_copies(data)] == [COPIES]
-    assert {entry.key.rpartition("/")[0] for entry in bucket.below(CAPTURES)} == {f"{COPIES}/{1:015}"}
+    assert {entry.key.rpartition("/")[0] for entry in bucket.below(CAPTURES)} == {COPIES, f"{COPIES}/{Capture.FACTS}"}
     bucket.put(f"{snapshot_key('old', capture.facts.snapshot)}/{MANIFEST}", b"{}")
     assert resumed() is None
     assert [*bucket.below(CAPTURES)] == []
