@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib import resources
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +27,7 @@ from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, St
 from pipelines.migration.model.target_reading import numbered
 from pipelines.migration.plan.mapped_references import FindTarget, MappedForm, mapped
 from pipelines.migration.plan.target_ids import Merged
-from pipelines.records.batches import batch_of_rows
+from pipelines.records.batches import Row, batch_of_rows
 from pipelines.records.values import RecordId, id_order, ids_of, record_id
 from pipelines.store.parquet import escaped, literal, table_writer
 
@@ -139,30 +140,31 @@ def write_side(
     """Write the records of one side that have an id, in comparable form.
 
     `keyed_by`: the same type as far as its references are known. `find_target`: of the source, whose keys have references as those of the
-    target. `merged`: of the target, records that the plan merges into others. Only one batch of records is in memory (I11).
+    target. `merged`: of the target, records that the plan merges into others. Only one batch of rows is in memory (I11).
     """
     side.folder.mkdir(parents=True, exist_ok=True)
     of_person = side.key.digest if resource_type.personal and side.key is not None else None
     keyed_by = keyed_by or resource_type
     lead = find_target if not keyed_by.key_fields.isdisjoint(keyed_by.references) else None
+
+    def rows_of(number: RecordId, record: Mapping[str, Any]) -> tuple[Row, list[Row]]:
+        form = resource_type.form(record)
+        values = resource_type.redirected(form.values, merged or {})
+        content = resource_type.content(resource_type.compared(values))
+        if of_person is not None and content is not None:
+            content = of_person(content)
+        keys = [
+            (str(number), stage, kind, value if of_person is None else of_person(value))
+            for stage, kind, value in keyed_by.match_keys(mapped(keyed_by, form, lead).values if lead else values)
+        ]
+        return (str(number), content, resource_type.files(record), side.encode(form)), keys
+
     with table_writer(side.path(RECORDS), RECORDS) as table, table_writer(side.path(KEYS), KEYS) as key_table:
-        for step in in_steps(records):
-            rows, keys = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
-            for number, record in numbered(step):
-                form = resource_type.form(record)
-                values = resource_type.redirected(form.values, merged or {})
-                content = resource_type.content(resource_type.compared(values))
-                if of_person is not None and content is not None:
-                    content = of_person(content)
-                rows.append((str(number), content, resource_type.files(record), side.encode(form)))
-                keys += [
-                    (str(number), stage, kind, value if of_person is None else of_person(value))
-                    for stage, kind, value in keyed_by.match_keys(
-                        mapped(keyed_by, form, lead).values if lead else values
-                    )
-                ]
-            table.write(batch_of_rows(RECORDS, rows))
-            key_table.write(batch_of_rows(KEYS, keys))
+        for step in in_steps(
+            starmap(rows_of, numbered(records))
+        ):  # no record is kept: they would be work for the garbage collector
+            table.write(batch_of_rows(RECORDS, [row for row, _keys in step]))
+            key_table.write(batch_of_rows(KEYS, [key for _row, keys in step for key in keys]))
 
 
 def _matches(

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from pipelines.migration.model.comparable import Side
-from pipelines.migration.model.comparison_database import in_steps
+from pipelines.migration.model.comparison_database import batches_of, in_steps
 from pipelines.migration.model.plan import PEOPLE, SOURCE, TARGET, PlanFacts, PlanRow, stored_row
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import WRITING_ORDER, ResourceType, is_written_later
@@ -19,7 +19,6 @@ from pipelines.migration.plan.mapped_references import mark_waiting, with_known_
 from pipelines.migration.plan.record_rows import RowMaker
 from pipelines.migration.plan.rows import count
 from pipelines.migration.plan.target_ids import TargetIds, merged_before
-from pipelines.records.batches import batch_of_rows
 from pipelines.store.durable import temporary_folder
 from pipelines.store.parquet import TableWriter, table_writer
 
@@ -72,20 +71,19 @@ class _Planner:
         resource_type = self._inputs.types[resource]
         with self._compared(resource_type) as matches:
             self._count_records(resource_type)
-            is_referred_to = self._is_referred_to(resource)
-            for step in in_steps(self._rows(resource_type, matches)):
-                writer.write(batch_of_rows(PLAN, [*map(stored_row, step)]))
-                if is_referred_to:
-                    self._ids.note(step)
+            for batch in batches_of(PLAN, map(stored_row, self._rows(resource_type, matches))):
+                writer.write(batch)
         self._ids.mark_matched(resource)
 
     def _rows(self, resource_type: ResourceType, matches: Iterable[Match]) -> Iterator[PlanRow]:
         resource, maker = resource_type.resource, RowMaker(resource_type, self._ids, self._inputs.overwrite)
-        precedes = partial(self._ids.precedes, resource)
+        precedes, is_referred_to = partial(self._ids.precedes, resource), self._is_referred_to(resource)
         for match in matches:
             waiting = mark_waiting(resource, match.source_id, match.source, precedes)
             row = maker.row(match._replace(source=waiting))
             count(self._facts, row, resource_type)
+            if is_referred_to:
+                self._ids.note([row])
             yield row
 
     def _count_records(self, resource_type: ResourceType) -> None:
