@@ -88,7 +88,8 @@ def with_plain_blanks(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _words(text: str) -> list[str]:
-    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    return _WORDS.findall(
-        "".join(character for character in plain if not unicodedata.combining(character)).replace("_", " ")
-    )
+    plain = text.casefold()
+    if not text.isascii():
+        plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+        plain = "".join(character for character in plain if not unicodedata.combining(character))
+    return _WORDS.findall(plain.replace("_", " "))

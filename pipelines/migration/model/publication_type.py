@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from typing import Any, Self
 
 import msgspec
@@ -128,10 +129,15 @@ class PublicationType(ResourceType, frozen=True):
     def of_target(self) -> Self:
         return msgspec.structs.replace(super().of_target, first_day=False, nothing={})
 
-    def form(self, record: Mapping[str, Any]) -> Form:
+    @cached_property
+    def _taken_apart(self) -> tuple[set[str], frozenset[str]]:
+        """The objects whose members are fields; these and what else has rules of its own, instead of those of the documented fields."""
         keys = [key for name in self.additional for key in self.keys_of(name)]
         objects = objects_of([*keys, *self.left_out])
-        apart = _FILES.union(keys, objects)
+        return objects, _FILES.union(keys, objects)
+
+    def form(self, record: Mapping[str, Any]) -> Form:
+        objects, apart = self._taken_apart
         form = form_of(
             {name: value for name, value in record.items() if name not in apart},
             self.kinds,
@@ -141,7 +147,7 @@ class PublicationType(ResourceType, frozen=True):
         )
         values, why = self._sent_and_left_out(record)
         unsent = form.unsent | {name: self._read(record, name) for name in why}
-        members = (part for part in self._unsent(record) if part[0].partition("/")[0] in objects)
+        members = [part for part in self._unsent(record) if part[0].partition("/")[0] in objects] if objects else ()
         for path, value, reason in (*self._unsent_links(record), *members):
             unsent[path], why[path] = value, reason
         for name in form.unsent.keys() & self.left_out.keys():

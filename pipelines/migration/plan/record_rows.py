@@ -164,12 +164,13 @@ class RowMaker:
             if name in match.wanted and values[0] != values[1]
         }
         expected = self._expected(outcome, at_once, kept, references)
-        files = self._files(match, outcome.action)
+        described = files_of(match.described)
+        files = self._files(match, described, outcome.action)
         if action == Action.UNCHANGED and any(file.action == FileAction.UPLOAD for file in files):
             action = Action.PATCH
         if reason is None and match.twins and action in (Action.PATCH, Action.UNCHANGED):
             reason = TWINS
-        unsent, why = self._left_out(match)
+        unsent, why = self._left_out(match, described)
         matched_by = match.matched_by
         if matched_by is None and match.decision in (Decision.CREATE, Decision.SKIP):
             matched_by = "decision"
@@ -242,19 +243,17 @@ class RowMaker:
                 expected[name] = digest((source if name in kept else target).get(name))
         return expected
 
-    def _files(self, match: Match, action: Action) -> list[PlannedFile]:
-        if match.described is None or action not in PRESENT_ACTIONS:
+    def _files(self, match: Match, described: Mapping[str, Any], action: Action) -> list[PlannedFile]:
+        if not described or action not in PRESENT_ACTIONS:
             return []
-        described = files_of(match.described)
         written = match.written if action != Action.CREATE else ()
         return planned_files(attached_files(described), match.contents, described_files(match.in_target), written)
 
-    def _left_out(self, match: Match) -> tuple[dict[str, Any], dict[str, str]]:
+    def _left_out(self, match: Match, described: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
         """What is not sent of a record and of its files: path → value, and path → code of the reason."""
         unsent, why = {**match.source.unsent}, {**match.source.why}
         for name in match.source.after:
             if match.target is None or name in match.target.unsent:
                 del unsent[name], why[name]
-        if match.described is not None:
-            add_unsent_files(files_of(match.described), PublicationForm(unsent=unsent, why=why))
+        add_unsent_files(described, PublicationForm(unsent=unsent, why=why))
         return without_signed_addresses(unsent), why
