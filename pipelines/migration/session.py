@@ -24,6 +24,7 @@ from pipelines.service.client import READ_SECONDS, LibraryClient, Waiting, open_
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
+from pipelines.settings.write_requests import RequestForm
 from pipelines.store.durable import temporary_folder
 from pipelines.store.snapshots.leases import Leases
 from pipelines.store.snapshots.snapshots import DataFolder, blob_key
@@ -101,15 +102,16 @@ class MigrationSession:
         check_same_target(self.settings, plan)
         plan.check_unaltered()
         self.hold(target)
+        forms = self.settings.tenant(target).requests
+        types = {name: learned.sent_by(forms.get(name, RequestForm())) for name, learned in self.types_of(plan).items()}
         with self.journal_of(plan) as journal, self.client(target) as client:
             yield Step(
                 plan,
                 journal,
                 client,
-                self.types_of(plan),
+                types,
                 read_listing=partial(self._listed, plan, client),
                 open_blob=self.open_blob,
-                requests=self.settings.tenant(target).requests,
                 **options,
             )
 

@@ -38,7 +38,6 @@ JOURNAL_COLUMNS = (
     "asset_id",
     "wanted",
     "held",
-    "before",
     "status",
     "message",
     "begun_at",
@@ -96,7 +95,7 @@ def check_moves(tables: Tables, place: str, libraries: Collection[str] | None = 
         )
 
 
-VERSION = 8
+VERSION = 9
 """The version of the tables that this program uses."""
 
 _TABLES = (
@@ -118,7 +117,7 @@ _TABLES = (
         resource TEXT NOT NULL, source_id TEXT NOT NULL, kind TEXT NOT NULL, part TEXT NOT NULL,
         state TEXT NOT NULL,
         target_id TEXT, asset_id BIGINT,
-        wanted TEXT, held TEXT, before TEXT,
+        wanted TEXT, held TEXT,
         status BIGINT, message TEXT,
         begun_at TEXT NOT NULL, ended_at TEXT, sent_at TEXT,
         UNIQUE (source, target, resource, source_id, kind, part, plan)

@@ -73,7 +73,6 @@ def journal_entry(kind: WriteKind, part: str = "", state: WriteState = WriteStat
         "asset_id": None,
         "wanted": {},
         "held": {},
-        "before": {},
         "status": None,
         "message": None,
         "begun_at": "",

@@ -84,7 +84,7 @@ def fill(state: State, writes: int = 150) -> None:
             elif source_id < 100:
                 journal.done(number, target_id=source_id + 7, held={"title": "x"})
         journal.refused(
-            journal.intend("later", "users", 1, WriteKind.PATCH, target_id=9, before={"name": "é"}), "no", 422
+            journal.intend("later", "users", 1, WriteKind.PATCH, target_id=9, wanted={"name": "é"}), "no", 422
         )
     with closing(Budget(state, NEW, 60, CLOCK)) as budget:
         for _ in range(5):

@@ -61,8 +61,7 @@ class References:
         values = self._values(row, chosen, problems)
         expected = {name: self._types[row.resource].digest_of(name, value) for name, value in values.items()}
         if later:
-            before = {name: row.before.get(name) for name in values}
-            return replace(row, payload=values, before=before, expected=expected, references={}, files=[])
+            return replace(row, payload=values, expected=expected, references={}, files=[])
         return replace(row, payload=row.payload | values, expected=row.expected | expected, references={})
 
     def _values(self, row: PlanRow, references: Mapping[str, PlannedReference], problems: list[str]) -> dict[str, Any]:

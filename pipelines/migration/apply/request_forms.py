@@ -27,7 +27,6 @@ from pipelines.records.files import COVER, PRESIGN
 from pipelines.records.paths import members_apart, nested, objects_of
 from pipelines.records.tables.registry import leading_key
 from pipelines.records.values import RecordId
-from pipelines.settings.write_requests import RequestForm
 from pipelines.shapes.model import Description
 
 
@@ -44,9 +43,7 @@ class RequestForms:
     def __init__(self, step: Step, current: Callable[[str, RecordId], Mapping[str, Any] | None]) -> None:
         self._step = step
         self._description = step.plan.facts.description
-        self._types = {
-            name: resource.sent_by(step.requests.get(name, RequestForm())) for name, resource in step.types.items()
-        }
+        self._types = step.types
         self._current = current
         self._lock = threading.RLock()
         self._taken: set[tuple[str, WriteKind]] = set()

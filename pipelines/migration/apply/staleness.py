@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
 from pipelines.errors import StopError
 from pipelines.inventory import plural
@@ -26,7 +27,7 @@ def check_fresh(comparison: TargetComparison, description: Description | None) -
     again just before authorities are written.
     """
     plan = comparison.plan
-    stale, count = [*dict.fromkeys(_described_otherwise(plan, description))], 0
+    stale, count = [*_described_otherwise(plan, description)], 0
     may_be_new = may_appear(plan.facts.counts) and any(
         entry.resource == PUBLICATIONS for entry in comparison.step.journal.of_plan(plan.name)
     )
@@ -61,19 +62,19 @@ def _described_otherwise(plan: Plan, now: Description | None) -> Iterator[str]:
     if not before or now is None or before.sha256 == now.sha256:
         return
     for resource in (PUBLICATIONS, *plan.facts.written_other_resources):
-        fields, earlier, later = (
-            {name.partition("/")[0] for name in (plan.types[resource].fields if resource in plan.types else ())},
-            *(description.resources.get(resource, ResourceSchema()) for description in (before, now)),
-        )
-        for asked, asks in ((earlier.create, later.create), (earlier.change, later.change)):
-            if asked is None or asks is None:
-                continue
-            if (
-                any(asked.fields.get(name) != asks.fields.get(name) for name in fields)
-                or not {*asks.required} <= {*asked.required, *fields}
-                or (asked.method, asked.wrapped_in) != (asks.method, asks.wrapped_in)
-            ):
-                yield f"it takes {plural(resource)} otherwise, by its description"
+        names = {name.partition("/")[0] for name in (plan.types[resource].fields if resource in plan.types else ())}
+        earlier, later = (description.resources.get(resource, ResourceSchema()) for description in (before, now))
+        if _taken(earlier, names) != _taken(later, names):
+            yield f"it takes {plural(resource)} otherwise, by its description"
+
+
+def _taken(schema: ResourceSchema, names: Collection[str]) -> list[Any]:
+    """What a description says of the requests that create and change records with these fields."""
+    return [
+        (body.method, body.wrapped_in, [body.fields.get(name) for name in names], {*body.required}.difference(names))
+        for body in (schema.create, schema.change)
+        if body is not None
+    ]
 
 
 def _problems(comparison: TargetComparison, resource: str, *, may_be_new: bool) -> Iterator[str]:

@@ -38,7 +38,6 @@ from pipelines.migration.model.journal_entries import (
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.step import Request, Step
 from pipelines.records.files import COVER
-from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, as_id
 from pipelines.service.files.upload import Uploads
 
@@ -242,7 +241,6 @@ class Writer:
             result.change,
             target_id=target_id,
             wanted=expected,
-            before=None if row.resource in PERSONAL else row.before,  # the plan has it, encrypted
         )
         try:
             response = self.step.send(self.forms.change(row, target_id, payload), number)

@@ -61,22 +61,19 @@ class Journal:
         *,
         target_id: RecordId | None = None,
         wanted: dict[str, str | None] | None = None,
-        before: dict[str, Any] | None = None,
     ) -> int:
         """Store durably that a write is about to be sent; returns the number of its entry. An earlier entry of this write is reused."""
         key = (*self._pair, plan, resource, str(source_id), kind, part)
-        values = (_text(target_id), _json(wanted), _json(before), self._now(), WriteState.INTENDED)
+        values = (_text(target_id), _json(wanted), self._now(), WriteState.INTENDED)
         with self._store.transaction() as db:
             (number,) = db.execute(
                 "INSERT INTO migration_writes (source, target, plan, resource, source_id, kind, part, target_id, wanted, "
-                "before, begun_at, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "begun_at, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (source, target, plan, resource, source_id, kind, part) "
                 "DO UPDATE SET state = excluded.state, target_id = excluded.target_id, asset_id = NULL, "
                 "wanted = excluded.wanted, "
-                "before = CASE WHEN migration_writes.state = ? THEN excluded.before "
-                "ELSE coalesce(migration_writes.before, excluded.before) END, "
                 "held = NULL, status = NULL, message = NULL, begun_at = excluded.begun_at, ended_at = NULL RETURNING number",
-                (*key, *values, WriteState.UNDONE),
+                (*key, *values),
             ).fetchone()
         return int(number)
 
@@ -309,7 +306,7 @@ class Journal:
 
 def _entry(row: tuple[Any, ...]) -> JournalEntry:
     values = dict(zip(COLUMNS.split(", "), row, strict=True))
-    for name in ("wanted", "held", "before"):
+    for name in ("wanted", "held"):
         values[name] = msgspec.json.decode(values[name]) if values[name] else {}
     for name in ("source_id", "target_id"):
         values[name] = record_id(values[name])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from pipelines.records.values import RecordId
 
 COLUMNS = (
-    "number, plan, resource, source_id, kind, part, state, target_id, asset_id, wanted, held, before, status, message, "
+    "number, plan, resource, source_id, kind, part, state, target_id, asset_id, wanted, held, status, message, "
     "begun_at, ended_at, sent_at"
 )
 """The columns of an entry in `migration_writes` (`pipelines.state.tables`)."""
@@ -71,8 +71,6 @@ class JournalEntry(msgspec.Struct, kw_only=True, frozen=True):
     """Field → digest of what was sent, in compared form."""
     held: dict[str, str | None]
     """Field → digest of what the service then had."""
-    before: dict[str, Any]
-    """Field → the value in the target before a patch."""
     status: int | None
     message: str | None
     begun_at: str

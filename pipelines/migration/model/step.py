@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
 from pipelines.backup.read import Progress
@@ -15,7 +15,6 @@ from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.service.client import LibraryClient
-from pipelines.settings.write_requests import RequestForm
 
 ReadListing = Callable[[str], AbstractContextManager[RecordListing]]
 """Lists a resource of the target now, proved complete, for the length of the block."""
@@ -44,11 +43,9 @@ class Step:
     journal: Journal
     client: LibraryClient
     types: Mapping[str, ResourceType]
-    """Resource → how its records are moved."""
+    """Resource → how its records are moved, in the form that the operator says."""
     read_listing: ReadListing
     open_blob: OpenBlob
-    requests: Mapping[str, RequestForm] = field(default_factory=dict)
-    """Resource → the form of its writes, as the operator says."""
     limits: Limits = LIMITS
     on_progress: Callable[[Progress], None] = lambda _: None
 

@@ -18,7 +18,7 @@ from pipelines.migration.apply.attachments import change_of, describe_file
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.file_comparison import is_like, part_of
-from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_done, may_have_been_sent
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, is_done, may_have_been_sent
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.undo.worklist import UndoItem
@@ -28,6 +28,7 @@ from pipelines.records.values import as_id
 DELETABLE = frozenset({"publications", "users", "collections", "hard_copies"})
 """Resources whose records the service deletes: no authorities and no tasks (service.md#other-resources)."""
 
+COVER_REPLACED = "people set another cover since"
 FILES_HIDDEN = "the service does not show its files, so it is unknown which of them the plan attached"
 
 
@@ -96,31 +97,21 @@ def inverse_row(
     `only_links`: of a record that the plan created, its links are taken back, so that those to which they lead can be deleted before it.
     `removable`: the lists below it from which the service takes single members.
     """
-    inverse, entries = _untouched(item), item.open_entries
-    last = max((entry.number for entry in entries), default=0)
-    later_plan = next(
-        (
-            entry.plan
-            for entry in item.entries
-            if entry.plan != item.plan and entry.number > last and entry.state == WriteState.DONE
-        ),
-        None,
-    )
+    inverse = _untouched(item)
     if item.doubt:
         inverse.stays.append(item.doubt)
     elif record is None:
-        inverse.gone, inverse.undoes = True, [entry.number for entry in entries]
-    elif later_plan is not None:
-        inverse.stays.append(f"plan {later_plan} wrote to it later: undo that plan first")
-    elif item.creation is not None and only_links:
-        for entry in item.links:
-            _revert_fields(inverse, item, entry, record, resource_type)
-        if inverse.stays:  # people changed them; then the record stays as it is
-            return _untouched(item)
-    elif item.creation is not None:
-        _decide_deletion(inverse, item, item.creation, record, resource_type)
+        inverse.gone, inverse.undoes = True, [entry.number for entry in item.open_entries]
+    elif item.later_plan:
+        inverse.stays.append(f"plan {item.later_plan} wrote to it later: undo that plan first")
+    elif item.creation is not None and not only_links:
+        _Decision(inverse, item, record, resource_type).delete(item.creation)
     else:
-        _decide_reversal(inverse, item, record, resource_type, removable)
+        decision = _Decision(inverse, item, record, resource_type, () if only_links else removable)
+        for entry in item.links if only_links else item.open_entries:
+            decision.take_back(entry)
+        if only_links and inverse.stays:  # people changed them; then the record stays as it is
+            return _untouched(item)
     if inverse.payload or inverse.members:
         inverse.action = Action.PATCH
     return inverse
@@ -139,172 +130,145 @@ def _untouched(item: UndoItem) -> InverseRow:
     )
 
 
-def _decide_deletion(
-    inverse: InverseRow, item: UndoItem, creation: JournalEntry, record: TargetRecord, resource_type: ResourceType
-) -> None:
-    """Deletes a record that the plan created, unless people changed anything of it."""
-    reasons, entries = inverse.stays, item.open_entries
-    written = dict(creation.held or creation.wanted)
-    released = creation.wanted.keys() - written.keys()
-    written = creation.wanted | written
-    for link in item.links:
-        written |= link.held or link.wanted
-    now = {name: digest(record.fields.get(name)) for name in written}
-    emptied = {name for name in released if now[name] is None}
-    if edited := [name for name, value in written.items() if now[name] != value and name not in emptied]:
-        reasons.append(f"people changed {', '.join(edited)} since")
-    reasons += _edited_files(item, record)
-    if not reasons and item.row.resource not in DELETABLE:
-        reasons.append(f"the service deletes no {plural(item.row.resource)}; a person must retire it there")
-    elif not reasons:
-        inverse.action = Action.DELETE
-        inverse.undoes = [entry.number for entry in entries]
-    if reasons:
-        inverse.released = [name for name in resource_type.references if name in written and name not in edited]
+class _Decision:
+    """Decides about a record that is there: `inverse` gets what is taken back of it, and why something stays."""
 
+    def __init__(
+        self,
+        inverse: InverseRow,
+        item: UndoItem,
+        record: TargetRecord,
+        resource_type: ResourceType,
+        removable: Collection[str] = (),
+    ) -> None:
+        self._inverse = inverse
+        self._item = item
+        self._record = record
+        self._type = resource_type
+        self._removable = {*removable}
+        self._files = {part_of(file): file for file in item.row.files}
 
-def _edited_files(item: UndoItem, record: TargetRecord) -> Iterator[str]:
-    """Yield what people did with the files of a record that the plan created."""
-    files = {part_of(file): file for file in item.row.files}
-    attached = {
-        entry.asset_id: entry
-        for entry in item.open_entries
-        if entry.kind == WriteKind.ASSET and entry.state == WriteState.DONE
-    }
-    if record.files is None and attached:
-        yield FILES_HIDDEN
-    for asset_id, asset in record.assets.items():
-        name = asset.filename or asset.name or asset_id
-        if asset_id not in attached:
-            yield f"people attached {name} since"
-        elif _is_replaced(files.get(attached[asset_id].part), asset, attached[asset_id]):
-            yield f"people replaced {name} since"
-    covers = {entry.part: entry for entry in item.open_entries if entry.kind == WriteKind.COVER}
-    cover = next((file for file in item.row.files if file.kind == COVER), None)
-    if record.cover is not None and (cover is None or _is_replaced(cover, record.cover, covers.get(part_of(cover)))):
-        yield "people set another cover since"
+    def delete(self, creation: JournalEntry) -> None:
+        """Delete a record that the plan created, unless people changed anything of it."""
+        inverse, fields, held = self._inverse, self._record.fields, creation.held or creation.wanted
+        released, written = creation.wanted.keys() - held.keys(), creation.wanted | held
+        for link in self._item.links:
+            written |= link.held or link.wanted
+        edited = [
+            name
+            for name, value in written.items()
+            if digest(fields.get(name)) != value and (name in fields or name not in released)
+        ]
+        inverse.stays += [f"people changed {', '.join(edited)} since"] if edited else []
+        inverse.stays += self._edited_files()
+        if not inverse.stays and inverse.resource not in DELETABLE:
+            inverse.stays.append(f"the service deletes no {plural(inverse.resource)}; a person must retire it there")
+        if inverse.stays:
+            inverse.released = [name for name in self._type.references if name in written and name not in edited]
+        else:
+            inverse.action, inverse.undoes = Action.DELETE, [entry.number for entry in self._item.open_entries]
 
+    def _edited_files(self) -> Iterator[str]:
+        """Yield what people did with the files of a record that the plan created."""
+        entries, cover = self._item.open_entries, self._record.cover
+        attached = {entry.asset_id: entry for entry in entries if entry.kind == WriteKind.ASSET and is_done(entry)}
+        if self._record.files is None and attached:
+            yield FILES_HIDDEN
+        for asset_id, asset in self._record.assets.items():
+            name = asset.filename or asset.name or asset_id
+            if asset_id not in attached:
+                yield f"people attached {name} since"
+            elif _is_replaced(self._files[attached[asset_id].part], asset, attached[asset_id]):
+                yield f"people replaced {name} since"
+        planned = next((file for file in self._files.values() if file.kind == COVER), None)
+        written = next((entry for entry in entries if entry.kind == WriteKind.COVER), None)
+        if cover is not None and (planned is None or _is_replaced(planned, cover, written)):
+            yield COVER_REPLACED
 
-def _decide_reversal(
-    inverse: InverseRow,
-    item: UndoItem,
-    record: TargetRecord,
-    resource_type: ResourceType,
-    removable: Collection[str],
-) -> None:
-    """Takes back what the plan did to a record that was there before."""
-    files = {part_of(file): file for file in item.row.files}
-    for entry in _without_members(inverse, item, record, resource_type, removable):
+    def take_back(self, entry: JournalEntry) -> None:
+        """Take back a write to a record that was there before, or the links of one that was not."""
+        lists, stays = self._type.posted.keys() & self._item.row.references, self._inverse.stays
         if entry.kind == WriteKind.MERGE:
-            done = entry.state == WriteState.DONE
-            was = "was merged into it, and no undo can split them" if done else "may have been merged into it"
-            inverse.stays.append(f"record {entry.part} {was}")
-            continue
-        if entry.kind in (WriteKind.PATCH, WriteKind.LINK):
-            _revert_fields(inverse, item, entry, record, resource_type)
-        elif record.files is None:
-            inverse.stays.append(FILES_HIDDEN)
-        elif (file := files.get(entry.part)) is None:
-            inverse.stays.append(f"the plan does not list its file {entry.part}")
+            was = "was merged into it, and no undo can split them" if is_done(entry) else "may have been merged into it"
+            stays.append(f"record {entry.part} {was}")
+        elif entry.kind == WriteKind.MEMBER:
+            self._remove_member(entry)
+        elif entry.kind == WriteKind.LINK and lists and lists <= self._removable:
+            self._undone(entry)
+        elif entry.kind == WriteKind.LINK and lists:
+            stays.append(f"what was added to its list ({', '.join(lists)}) stays; a person must remove it there")
+        elif entry.kind in (WriteKind.PATCH, WriteKind.LINK):
+            self._revert_fields(entry)
+        elif self._record.files is None:
+            stays.append(FILES_HIDDEN)
         elif entry.kind == WriteKind.COVER:
-            _remove_cover(inverse, item, entry, file, record.cover)
-        elif entry.state == WriteState.DONE:
-            _delete_asset(inverse, entry, file, record)
-        elif any(is_like(file, asset) for asset in record.assets.values()):
-            inverse.stays.append(f"{describe_file(file)}: it is unknown whether this plan attached it")
+            self._remove_cover(entry)
         else:
-            inverse.undoes.append(entry.number)
+            self._detach(entry)
 
+    def _undone(self, entry: JournalEntry) -> None:
+        self._inverse.undoes.append(entry.number)
 
-def _revert_fields(
-    inverse: InverseRow,
-    item: UndoItem,
-    entry: JournalEntry,
-    record: TargetRecord,
-    resource_type: ResourceType,
-) -> None:
-    """Gives the old value back to each field that still has the written value; leaves the other fields."""
-    old_values = entry.before or item.row.before
-    if entry.kind == WriteKind.LINK and (added := ", ".join(resource_type.posted.keys() & item.row.references)):
-        inverse.stays.append(f"what was added to its list ({added}) stays; a person must remove it there")
-        return
-    if entry.kind == WriteKind.LINK:
-        old_values = {name: old_values.get(name) for name in entry.wanted}
-    before, written = resource_type.compared_record(old_values), entry.held or entry.wanted
-    edited = []
-    for name, value in old_values.items():
-        now = digest(record.fields.get(name))
-        if now == digest(before.get(name)):
-            continue
-        if now == written.get(name):
-            is_list = name in resource_type.lists or record.fields.get(name, "").startswith("[")
-            inverse.payload[name] = ([] if is_list else None) if value is None else value
+    def _revert_fields(self, entry: JournalEntry) -> None:
+        """Give the old value back to each field that still has the written value; leave the other fields."""
+        written, edited = entry.held or entry.wanted, []
+        old_values = {name: self._item.row.before.get(name) for name in entry.wanted}
+        before = self._type.compared_record(old_values)
+        for name, value in old_values.items():
+            text = self._record.fields.get(name)
+            if text == before.get(name):
+                continue
+            if digest(text) == written.get(name):
+                is_list = name in self._type.lists or (text or "").startswith("[")
+                self._inverse.payload[name] = ([] if is_list else None) if value is None else value
+            else:
+                edited.append(name)
+        self._inverse.stays += [f"people changed {', '.join(edited)} since"] if edited else []
+        self._undone(entry)
+
+    def _remove_member(self, entry: JournalEntry) -> None:
+        """Remove a record that the plan added to a list below this one, where it is still there and the service takes single ones."""
+        name, _, member = entry.part.partition(" ")
+        if name not in self._removable:
+            return
+        if as_id(member) not in msgspec.json.decode(self._record.fields.get(name, "[]")) or not may_have_been_sent(
+            entry
+        ):
+            self._undone(entry)
+        elif is_done(entry):
+            below, _key = self._type.posted[name].split()
+            self._inverse.members[entry.number] = f"{below}/{quote(member, safe='')}"
         else:
-            edited.append(name)
-    if edited:
-        inverse.stays.append(f"people changed {', '.join(edited)} since")
-    inverse.undoes.append(entry.number)
+            self._inverse.stays.append(f"{name} {member}: it is unknown whether this plan added it")
+
+    def _remove_cover(self, entry: JournalEntry) -> None:
+        """Remove the cover that the plan set, where the record had none before."""
+        cover = self._record.cover
+        if cover is None:
+            self._undone(entry)
+        elif _is_replaced(self._files[entry.part], cover, entry):
+            self._inverse.stays.append(COVER_REPLACED)
+        elif any(earlier.kind == WriteKind.COVER for earlier in self._item.earlier_entries):
+            self._inverse.stays.append("the cover that it had before is not stored anywhere, so the new one stays")
+        else:
+            self._inverse.payload["cover"] = None
+            self._undone(entry)
+
+    def _detach(self, entry: JournalEntry) -> None:
+        """Detach a file that the plan attached, unless people replaced it."""
+        file, asset = self._files[entry.part], self._record.assets.get(entry.asset_id)
+        if not is_done(entry) and any(is_like(file, candidate) for candidate in self._record.assets.values()):
+            self._inverse.stays.append(f"{describe_file(file)}: it is unknown whether this plan attached it")
+        elif asset is None:
+            self._undone(entry)
+        elif _is_replaced(file, asset, entry):
+            self._inverse.stays.append(f"{describe_file(file)} was replaced since")
+        else:
+            self._inverse.files.append(
+                msgspec.structs.replace(file, action=FileAction.DETACH, target_asset_id=entry.asset_id)
+            )
 
 
-def _without_members(
-    inverse: InverseRow,
-    item: UndoItem,
-    record: TargetRecord,
-    resource_type: ResourceType,
-    removable: Collection[str],
-) -> Iterator[JournalEntry]:
-    """Takes back what the plan added to lists below the record; yields the other entries."""
-    is_known = any(entry.plan == item.plan and entry.kind == WriteKind.MEMBER for entry in item.entries)
-    are_removed = is_known and resource_type.posted.keys() & item.row.references <= {*removable}
-    for entry in item.open_entries:
-        if entry.kind == WriteKind.LINK and are_removed:
-            inverse.undoes.append(entry.number)
-        elif entry.kind != WriteKind.MEMBER:
-            yield entry
-        elif entry.part.partition(" ")[0] in removable:
-            _remove_member(inverse, entry, record, resource_type)
-
-
-def _remove_member(inverse: InverseRow, entry: JournalEntry, record: TargetRecord, resource_type: ResourceType) -> None:
-    """Removes a record that the plan added to a list below this one, where it is still there."""
-    name, _, member = entry.part.partition(" ")
-    members = msgspec.json.decode(record.fields.get(name, "[]"))
-    if as_id(member) not in members or not may_have_been_sent(entry):
-        inverse.undoes.append(entry.number)
-    elif is_done(entry):
-        below, _key = resource_type.posted[name].split()
-        inverse.members[entry.number] = f"{below}/{quote(member, safe='')}"
-    else:
-        inverse.stays.append(f"{name} {member}: it is unknown whether this plan added it")
-
-
-def _is_replaced(file: PlannedFile | None, attached: AttachedFile, entry: JournalEntry | None) -> bool:
+def _is_replaced(file: PlannedFile, attached: AttachedFile, entry: JournalEntry | None) -> bool:
     """Whether a file is not as it was written: as planned, or as the service then kept it otherwise. Its content is not read."""
-    as_written = None, entry and entry.message
-    return file is not None and change_of(file, attached) not in as_written
-
-
-def _remove_cover(
-    inverse: InverseRow, item: UndoItem, entry: JournalEntry, file: PlannedFile, cover: AttachedFile | None
-) -> None:
-    """Removes the cover that the plan set, where the record had none before."""
-    if cover is not None and _is_replaced(file, cover, entry):
-        inverse.stays.append("people set another cover since")
-    elif cover is not None and any(earlier.kind == WriteKind.COVER for earlier in item.earlier_entries):
-        inverse.stays.append("the cover that it had before is not stored anywhere, so the new one stays")
-    else:
-        if cover is not None:
-            inverse.payload["cover"] = None
-        inverse.undoes.append(entry.number)
-
-
-def _delete_asset(inverse: InverseRow, entry: JournalEntry, file: PlannedFile, record: TargetRecord) -> None:
-    """Deletes a file that the plan attached, unless people replaced it."""
-    asset = record.assets.get(entry.asset_id)
-    if asset is None or entry.asset_id is None:
-        inverse.undoes.append(entry.number)
-    elif not _is_replaced(file, asset, entry):
-        detached = msgspec.structs.replace(file, action=FileAction.DETACH, target_asset_id=entry.asset_id)
-        inverse.files.append(detached)
-    else:
-        inverse.stays.append(f"{describe_file(file)} was replaced since")
+    return change_of(file, attached) not in (None, entry and entry.message)

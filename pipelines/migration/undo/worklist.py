@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pipelines.migration.model.actions import WRITTEN_ACTIONS
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_unsettled
+from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState, is_done, is_unsettled
 from pipelines.migration.model.plan import Plan, PlanRow, plan_row
 from pipelines.records.values import RecordId
 from pipelines.store.durable import storage_errors
@@ -29,7 +29,14 @@ class UndoItem(NamedTuple):
     def earlier_entries(self) -> list[JournalEntry]:
         """What earlier plans wrote to the record and nobody took back. A plan replaces only a cover of these."""
         first = min((entry.number for entry in self.open_entries), default=0)
-        return [entry for entry in self.entries if entry.number < first and entry.state == WriteState.DONE]
+        return [entry for entry in self.entries if entry.number < first and is_done(entry)]
+
+    @property
+    def later_plan(self) -> str:
+        """The first plan that wrote to the record after this one; empty where none did."""
+        last = max((entry.number for entry in self.open_entries), default=0)
+        later = (entry for entry in self.entries if entry.plan != self.plan and entry.number > last and is_done(entry))
+        return next((entry.plan for entry in later), "")
 
     @property
     def open_entries(self) -> list[JournalEntry]:

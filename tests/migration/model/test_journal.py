@@ -68,24 +68,19 @@ def test_records_that_any_plan_of_any_source_wrote_are_known(
     assert journal.known_ids("publications", IDS) == {10, 20, 30, 40}
 
 
-def test_a_repetition_keeps_the_values_from_before_the_first_request(journal: Journal) -> None:
-    """Undo restores them; what the target has after the first request is our own value."""
+def test_a_repetition_takes_the_place_of_what_was_written_before(journal: Journal) -> None:
     key = ("plan", "publications", 1, PATCH)
-    number = journal.intend(*key, target_id=5, before={"title": "Theirs"}, wanted={"title": "1"})
+    number = journal.intend(*key, target_id=5, wanted={"title": "1"})
     journal.refused(number, "no", 422)
-    assert journal.intend(*key, target_id=6, before={"title": "Ours"}, wanted={"title": "2"}) == number
+    assert journal.intend(*key, target_id=6, wanted={"title": "2"}) == number
     [entry] = journal.of_record("publications", 1)
-    assert (entry.before, entry.target_id, entry.wanted) == (
-        {"title": "Theirs"},
-        6,
-        {"title": "2"},
-    )
+    assert (entry.target_id, entry.wanted) == (6, {"title": "2"})
     assert (entry.state, entry.status, entry.message, entry.ended_at) == (WriteState.INTENDED, None, None, None)
     journal.done(number, target_id=6, held={"title": "2"})
     journal.undone(number)
-    journal.intend(*key, target_id=6, before={"title": "Theirs, later"})
+    journal.intend(*key, target_id=6)
     [entry] = journal.of_record("publications", 1)
-    assert (entry.before, entry.held) == ({"title": "Theirs, later"}, {})
+    assert entry.held == {}
 
 
 def test_an_intent_is_withdrawn_only_while_it_is_one(journal: Journal) -> None:

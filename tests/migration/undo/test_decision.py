@@ -63,8 +63,8 @@ def created(**values: Any) -> JournalEntry:
     return entry(1, CREATE, wanted=digests({"title": "Not it"}), held=digests(NEW), **values)
 
 
-def changed(before: dict[str, Any], **values: Any) -> JournalEntry:
-    return entry(1, PATCH, before=before, wanted=digests(NEW), **values)
+def changed(**values: Any) -> JournalEntry:
+    return entry(1, PATCH, **{"wanted": digests(NEW), **values})
 
 
 def decide(
@@ -74,8 +74,9 @@ def decide(
     *,
     action: Action = Action.CREATE,
     resource: str = "publications",
+    before: dict[str, Any] | None = None,
 ) -> InverseRow:
-    written = row(1, action, resource=resource, target_id=5, files=[FILE, PICTURE], before={"title": "In the plan"})
+    written = row(1, action, resource=resource, target_id=5, files=[FILE, PICTURE], before=before or {})
     item = UndoItem("plan", written, list(entries))
     record = None if fields is None else TargetRecord(TYPES[resource].compared_record(fields), files)
     return inverse_row(item, record, TYPES[resource])
@@ -144,32 +145,37 @@ def test_what_a_later_plan_wrote_to_is_left_until_that_is_undone() -> None:
     assert decide([created(), entry(9, PATCH, WriteState.REFUSED, plan="later")]).action == Action.DELETE
 
 
+def reverted(entry: JournalEntry, fields: Mapping[str, Any] = NEW, **before: Any) -> InverseRow:
+    """What undo does about a record that had these values before."""
+    return decide([entry], fields, action=Action.PATCH, before=before)
+
+
 def test_fields_get_their_old_values_back_where_they_are_as_written() -> None:
-    found = decide([changed({"title": "Old", "abstract": None})], action=Action.PATCH)
+    found = reverted(changed(), title="Old", abstract=None)
     assert found == inverse(action=Action.PATCH, payload={"title": "Old", "abstract": None}, undoes=[1])
-    cleared = decide([changed({"title": "Old", "abstract": "New"})], {"title": "New"}, action=Action.PATCH)
+    cleared = reverted(changed(), {"title": "New"}, title="Old", abstract="New")
     assert (cleared.payload, cleared.stays) == ({"title": "Old"}, ["people changed abstract since"])
-    restored = decide([changed({"title": "Old", "abstract": None})], {"title": "Old"}, action=Action.PATCH)
+    restored = reverted(changed(), {"title": "Old"}, title="Old", abstract=None)
     assert restored == inverse(undoes=[1]), "people took it back themselves"
 
 
 def test_the_values_that_the_service_held_count_before_those_that_were_sent() -> None:
-    held = changed({"title": "Old"}, held=digests({"title": "Shortened"}))
-    assert decide([held], {"title": "Shortened"}, action=Action.PATCH).payload == {"title": "Old"}
-    assert decide([held], {"title": "New"}, action=Action.PATCH).stays == ["people changed title since"]
+    held = changed(wanted=digests({"title": "New"}), held=digests({"title": "Shortened"}))
+    assert reverted(held, {"title": "Shortened"}, title="Old").payload == {"title": "Old"}
+    assert reverted(held, {"title": "New"}, title="Old").stays == ["people changed title since"]
 
 
 def test_a_list_that_was_empty_is_emptied() -> None:
     """Null is no list."""
-    written = entry(1, PATCH, before={"authors": None}, wanted=digests({"authors": [{"name": "A"}]}))
-    found = decide([written], {"title": "T", "authors": [{"name": "A"}]}, action=Action.PATCH)
+    written = changed(wanted=digests({"authors": [{"name": "A"}]}))
+    found = reverted(written, {"title": "T", "authors": [{"name": "A"}]}, authors=None)
     assert found.payload == {"authors": []}
 
 
-def test_an_entry_without_old_values_takes_those_of_the_plan() -> None:
-    """The plan has those of people, because it may be encrypted."""
-    found = decide([changed({})], {"title": "New"}, action=Action.PATCH)
-    assert found.payload == {"title": "In the plan"}
+def test_what_the_plan_did_not_write_with_an_entry_stays() -> None:
+    """Another entry of the record has the rest, such as its links."""
+    found = reverted(changed(wanted=digests({"title": "New"})), title="Old", abstract="Old")
+    assert (found.payload, found.stays) == ({"title": "Old"}, [])
 
 
 def detached(inverse_row: InverseRow) -> list[int | None]:
@@ -206,9 +212,3 @@ def test_a_cover_is_removed_where_there_was_none_before() -> None:
     assert replaced.stays == ["the cover that it had before is not stored anywhere, so the new one stays"]
     another = decide([entry(1, PATCH, plan="earlier"), *cover], files=[ours], action=Action.PATCH)
     assert another.payload == {"cover": None}
-
-
-def test_a_file_that_the_plan_does_not_list_is_left() -> None:
-    unknown = journal_entry(A_FILE, "asset/99/x", number=2, plan="plan", asset_id=70)
-    found = decide([unknown], files=[there(70)], action=Action.PATCH)
-    assert (found.files, len(found.stays)) == ([], 1)
