@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from pipelines.errors import (
@@ -32,7 +31,6 @@ from pipelines.migration.model.row_writes import KINDS
 from pipelines.migration.model.step import Request, Step
 from pipelines.migration.plan.files import OCTETS
 from pipelines.records.files import COVER, AttachedFile, attached_files
-from pipelines.records.values import RecordId
 from pipelines.service.files.upload import StorageRefusalError, UnavailableStorageError, Uploads
 
 FILE_ERRORS = (RefusedError, StorageError, UnavailableStorageError)
@@ -54,34 +52,26 @@ class Attachments:
         self._uploads = uploads
         self._forms = forms
 
-    def attach_missing(
-        self, row: PlanRow, target_id: RecordId, entries: Mapping[tuple[str, str], JournalEntry], result: RowResult
-    ) -> None:
-        """Attach the files of a row that are not done. A refused one becomes a problem of `result`.
-
-        Raises `UnclearError` where one has to be settled, after the others.
-        """
-        sends = (
-            (KINDS[file.kind], part_of(file), partial(self._try, row, target_id, file, result)) for file in row.uploads
-        )
-        result.write_parts(self._journal, entries, sends)
-
-    def _try(self, row: PlanRow, target_id: RecordId, file: PlannedFile, result: RowResult) -> None:
-        """Attach a file. One damaged content must not cost the others."""
+    def send(self, row: PlanRow, part: str, result: RowResult) -> None:
+        """Attach a file of a row. One damaged content must not cost the others."""
+        file = self._file(row, part)
         try:
-            self._attach(row, target_id, file)
+            self._attach(row, file)
         except FILE_ERRORS as refusal:
             message, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", 0) or None
             result.may_pass |= isinstance(refusal, UnavailableStorageError)
-            raise self._journal.refused(self._intend(row, target_id, file), message, status) from None
+            raise self._journal.refused(self._intend(row, file), message, status) from None
+
+    @staticmethod
+    def _file(row: PlanRow, part: str) -> PlannedFile:
+        return next(file for file in row.uploads if part_of(file) == part)
 
     def settle(self, row: PlanRow, entry: JournalEntry) -> bool:
         """Enter a POST without a response as done, if it created an asset that no write accounts for; returns whether it did.
 
         Raises `FailedWriteError` where the service does not show that; the entry is parked.
         """
-        [file] = (file for file in row.uploads if part_of(file) == entry.part)
-        target_id = entry.target_id or row.existing_target_id
+        file, target_id = self._file(row, entry.part), row.existing_target_id
         record = self._step.client.get_record(record_path(row.resource, target_id))
         if not shows_files(record):
             message = f"{describe_file(file)}: it is unknown whether it was attached, because the service does not show the files"
@@ -89,7 +79,7 @@ class Attachments:
             raise FailedWriteError(message)
         [(_, match)], _ = match_files([file], attached_files(record), {}, self._known_asset_ids(row))
         if match is not None:
-            changes = self._changes(row, target_id, file, {"id": match.asset_id})
+            changes = self._changes(row, file, {"id": match.asset_id})
             self._journal.done(entry.number, target_id=target_id, asset_id=match.asset_id, message=changes)
         return match is not None
 
@@ -118,25 +108,25 @@ class Attachments:
                     return self.upload(file)
         return None
 
-    def enter_cover(self, row: PlanRow, target_id: RecordId, response: Mapping[str, Any], result: RowResult) -> None:
+    def enter_cover(self, row: PlanRow, response: Mapping[str, Any], result: RowResult) -> None:
         """Note that a cover was set by a request that is answered."""
         for file in row.uploads:
             if file.kind == COVER:
-                number = self._intend(row, target_id, file)
-                self._journal.done(number, target_id=target_id, message=changes_in(file, response))
+                number = self._intend(row, file)
+                self._journal.done(number, target_id=row.existing_target_id, message=changes_in(file, response))
                 result.done["files_uploaded"] += 1
 
-    def _intend(self, row: PlanRow, target_id: RecordId, file: PlannedFile) -> int:
-        return self._step.intend(row, KINDS[file.kind], part_of(file), target_id=target_id)
+    def _intend(self, row: PlanRow, file: PlannedFile) -> int:
+        return self._step.intend(row, KINDS[file.kind], part_of(file), target_id=row.target_id)
 
-    def _attach(self, row: PlanRow, target_id: RecordId, file: PlannedFile) -> None:
+    def _attach(self, row: PlanRow, file: PlannedFile) -> None:
         """Upload a file and send the request that makes it part of its record; a lost upload is sent anew."""
-        uploaded, uploads = self.upload(file), 1
+        target_id, uploaded, uploads = row.existing_target_id, self.upload(file), 1
         while True:
-            number = self._intend(row, target_id, file)
+            number = self._intend(row, file)
             try:
                 if file.kind == COVER:
-                    answer = self._step.send(self._forms.change(row, target_id, {COVER: uploaded}), number)
+                    answer = self._step.send(self._forms.change(row, {COVER: uploaded}), number)
                     asset_id, changes = None, changes_in(file, answer if isinstance(answer, dict) else {})
                 else:
                     body = {
@@ -147,7 +137,7 @@ class Attachments:
                     body |= {"name": file.name} if file.name else {}
                     asset = self._step.create(Request("POST", "assets", body, body), number)
                     asset_id = int(asset["id"])
-                    changes = self._changes(row, target_id, file, asset)
+                    changes = self._changes(row, file, asset)
             except RefusedError as refusal:
                 if not is_upload_lost(refusal) or uploads == UPLOADS:
                     raise
@@ -156,11 +146,11 @@ class Attachments:
                 self._journal.done(number, target_id=target_id, asset_id=asset_id, message=changes)
                 return
 
-    def _changes(self, row: PlanRow, target_id: RecordId, file: PlannedFile, asset: Mapping[str, Any]) -> str | None:
+    def _changes(self, row: PlanRow, file: PlannedFile, asset: Mapping[str, Any]) -> str | None:
         """What the service changed about a file. Its record is read where an answer has only its number: the names may be others there."""
         if not asset.keys() & {"name", "file"}:
             with suppress(TemporaryError, RefusedError, ProtocolError):  # the write itself is done
-                record = self._step.client.get_record(record_path(row.resource, target_id))
+                record = self._step.client.get_record(record_path(row.resource, row.target_id))
                 shown = (entry for entry in record.get("assets") or () if isinstance(entry, dict))
                 asset = next((entry for entry in shown if entry.get("id") == asset["id"]), asset)
         return changes_in(file, {"assets": [asset]})

@@ -11,7 +11,6 @@ from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.step import Step
 from pipelines.records.paths import value_at
-from pipelines.records.values import RecordId
 
 Digests = Mapping[str, str | None]
 """Field → digest of its value in compared form; none where it is empty."""
@@ -21,7 +20,6 @@ def enter_done(  # noqa: PLR0917  what was sent, and what came back
     step: Step,
     number: int,
     row: PlanRow,
-    target_id: RecordId,
     record: Mapping[str, Any],
     expected: Digests,
     left_out: Iterable[str] = (),
@@ -30,7 +28,7 @@ def enter_done(  # noqa: PLR0917  what was sent, and what came back
     resource_type = step.types[row.resource]
     held = digests_of_response(resource_type, row, record, expected)
     incomplete = not_kept(resource_type, record, expected, held, left_out)
-    step.journal.done(number, target_id=target_id, held=held, message=incomplete)
+    step.journal.done(number, target_id=row.existing_target_id, held=held, message=incomplete)
 
 
 def digests_of_response(

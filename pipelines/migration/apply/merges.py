@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -42,15 +41,6 @@ class Merges:
         self._without_effect: dict[str, str] = {}
         """Resource → why nothing of it is merged any more: a merge cannot be taken back."""
 
-    def write(self, row: PlanRow, result: RowResult) -> None:
-        """Merge the records of a row that are not merged yet. Problems go into `result`; any other error is raised.
-
-        Raises `UnclearError` where a response was lost, after the others: the records say before the next turn what had its effect.
-        """
-        sends = ((WriteKind.MERGE, str(number), partial(self._send, row, number)) for number in row.candidates)
-        with self._forms.sending(row, WriteKind.MERGE):
-            result.write_parts(self._journal, self._step.entries(row), sends)
-
     def settle(self, row: PlanRow, entry: JournalEntry) -> bool:
         """Enter a merge without a response as done, if it had its effect; returns whether it had."""
         remaining = self._remaining(row, as_id(entry.part))
@@ -58,10 +48,12 @@ class Merges:
             self._done(row, entry.number, remaining)
         return remaining is not None
 
-    def _send(self, row: PlanRow, number: RecordId) -> None:
+    def send(self, row: PlanRow, part: str, _result: RowResult) -> None:
+        """Merge one record of the target into that of a row."""
+        number = as_id(part)
         if problem := self._without_effect.get(row.resource):
             raise FailedWriteError(problem)
-        written = self._step.intend(row, WriteKind.MERGE, str(number), target_id=row.target_id, wanted=row.expected)
+        written = self._step.intend(row, WriteKind.MERGE, part, target_id=row.target_id, wanted=row.expected)
         try:
             response = self._step.send(self._forms.merge(row, number), written)
         except RefusedError as refusal:

@@ -91,12 +91,12 @@ class RequestForms:
         body = _wrapped(resource_type.wrapped_in, content)
         return Request("POST", path, body, content.keys(), resource_type.answer_id)
 
-    def change(self, row: PlanRow, target_id: RecordId, changes: Mapping[str, Any]) -> Request:
+    def change(self, row: PlanRow, changes: Mapping[str, Any]) -> Request:
         """The request that changes fields of a record. A PUT replaces it, so that all other fields are sent again as they are now.
 
         So are the other members of an object of which one is changed. Raises `RefusedError` where the target has no such record then.
         """
-        resource_type = self._types[row.resource]
+        resource_type, target_id = self._types[row.resource], row.existing_target_id
         content = self._sent(resource_type, changes)
         path = record_path(row.resource, target_id)
         replaces, objects = resource_type.method == "PUT", objects_of(content)
@@ -116,10 +116,10 @@ class RequestForms:
             content = {name: value for name, value in named.items() if taken is None or name in taken} | content
         return Request(resource_type.method, path, _wrapped(resource_type.wrapped_in, content), content.keys())
 
-    def action(self, row: PlanRow, field: str, target_id: RecordId) -> Request:
+    def action(self, row: PlanRow, field: str) -> Request:
         """The request that sets a field of a new record."""
         method, path = self._types[row.resource].after_create[field].split()
-        return Request(method, f"{record_path(row.resource, target_id)}/{path}", {})
+        return Request(method, f"{record_path(row.resource, row.target_id)}/{path}", {})
 
     def posted(self, row: PlanRow) -> dict[str, list[RecordId]]:
         """The references of a row that are added to lists below its record, each with its ids."""
@@ -130,10 +130,10 @@ class RequestForms:
             if name in row.payload
         }
 
-    def addition(self, row: PlanRow, name: str, target_id: RecordId) -> tuple[str, str]:
+    def addition(self, row: PlanRow, name: str) -> tuple[str, str]:
         """The path of the list below a record to which a reference is added, and the key of the body."""
         below, key = self._types[row.resource].posted[name].split()
-        return f"{record_path(row.resource, target_id)}/{below}", key
+        return f"{record_path(row.resource, row.target_id)}/{below}", key
 
     def removes(self, resource: str, name: str) -> bool:
         """Whether the target describes a DELETE of one entry of that list, whose entries have no ids beside those that were added."""

@@ -158,7 +158,7 @@ class ApplyRun(Executor[ApplyResult]):
             while step := list(islice(rows, STEP)):
                 done = self._journal.done_writes(self._plan.name, resource, [row.source_id for row in step])
                 for row in step:
-                    pending = writes_of(row) - done.get(row.source_id, set())
+                    pending = {*writes_of(row)} - done.get(row.source_id, set())
                     yield row, pending <= {LINK}, LINK not in pending
 
     def _unwritten(self) -> Iterator[PlanRow]:

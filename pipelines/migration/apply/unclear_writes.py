@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from pipelines.errors import RefusedError
 from pipelines.inventory import LIST_PATHS
 from pipelines.migration.apply.digests import enter_done
@@ -80,7 +82,7 @@ class UnclearWrites:
                         resolved = self._references.resolve(row, [])
                         creates.append(UnclearCreate(resolved, entry, entry.wanted or resolved.expected))
                     else:
-                        self._settle_one(row, entry)
+                        self._settle_one(replace(row, target_id=entry.target_id or row.target_id), entry)
             if creates:
                 since = min(create.entry.begun_at for create in creates)
                 self._settle(creates, self._new_records(creates[0].row, since))
@@ -135,8 +137,8 @@ class UnclearWrites:
         return unsettled, unaccounted
 
     def _enter(self, create: UnclearCreate, new: NewRecord) -> None:
-        row, number = create.row, create.entry.number
-        enter_done(self._step, number, row, new.number, new.record, row.expected)
+        row = replace(create.row, target_id=new.number)
+        enter_done(self._step, create.entry.number, row, new.record, row.expected)
 
     def _park(self, create: UnclearCreate, ids: Sequence[RecordId], reason: str) -> None:
         lost = "its answer did not name it" if was_accepted(create.entry) else "the response was lost"

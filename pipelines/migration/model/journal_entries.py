@@ -36,6 +36,10 @@ class WriteKind(StrEnum):
     """It sets a field by a request of its own; the field is the part."""
 
 
+REPEATABLE = frozenset({WriteKind.PATCH, WriteKind.LINK, WriteKind.COVER, WriteKind.ACTION})
+"""Writes that may be sent again at any time; the others must not happen twice."""
+
+
 class WriteState(StrEnum):
     """How far a write is."""
 

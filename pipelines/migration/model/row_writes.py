@@ -25,14 +25,14 @@ WORK = {
 """Kind of a write → the work under which it counts in `PlanFacts.work`."""
 
 
-def writes_of(row: PlanRow) -> set[tuple[WriteKind, str]]:
-    """Kind and part of each write of a row; records that are added to a list of another one are part of its link."""
+def writes_of(row: PlanRow) -> list[tuple[WriteKind, str]]:
+    """Kind and part of each write of a row, in their order; records that are added to a list of another one are part of its link."""
     if row.action == Action.MERGE:
-        return {(WriteKind.MERGE, str(number)) for number in row.candidates}
-    writes = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
-    writes |= {LINK} if any(reference.later for reference in row.references.values()) else set()
-    writes |= {(WriteKind.ACTION, name) for name in row.after}
-    return writes | {(KINDS[file.kind], part_of(file)) for file in row.uploads}
+        return [(WriteKind.MERGE, str(number)) for number in row.candidates]
+    writes = [(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")] if row.writes else []
+    writes += [(WriteKind.ACTION, name) for name in row.after]
+    writes += [(KINDS[file.kind], part_of(file)) for file in row.uploads]
+    return writes + ([LINK] if any(reference.later for reference in row.references.values()) else [])
 
 
 def requests_of(kind: WriteKind, *, is_new: bool) -> int:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 
+from msgspec.structs import replace
+
 from pipelines.errors import RefusedError
 from pipelines.inventory import record_path
 from pipelines.migration.apply.attachments import shows_files
@@ -104,7 +106,8 @@ class UndoRun(Executor[UndoResult]):
         record = None if number is None else self._writer.records.current(item.row.resource, number)
         if record is None:
             return None
-        lists = {name: self._writer.forms.addition(item.row, name, record["id"])[0] for name in resource_type.posted}
+        row = replace(item.row, target_id=number)
+        lists = {name: self._writer.forms.addition(row, name)[0] for name in resource_type.posted}
         record = {**record, **{name: sorted(self._writer.records.entries(path)) for name, path in lists.items()}}
         return TargetRecord.of(record, resource_type, all_files=not resource_type.has_files or shows_files(record))
 
@@ -127,7 +130,7 @@ class UndoRun(Executor[UndoResult]):
             self._journal.undone(number)
             self._writer.records.changed(inverse.resource, inverse.existing_target_id)
         if inverse.payload:
-            change = self._writer.forms.change(inverse, inverse.existing_target_id, inverse.payload)
+            change = self._writer.forms.change(inverse, inverse.payload)
             self._request(change, *inverse.undoes)
             self._writer.records.changed(inverse.resource, inverse.existing_target_id)
         elif inverse.action == Action.DELETE:

@@ -76,6 +76,6 @@ def test_a_change_in_json_api_names_the_type_and_the_id_of_the_record(
     for line, kind in ((assumed, "to-dos"), (assumed.replace("to-dos", "tasks"), "tasks")):
         followed = file_of(text.replace(assumed, line)).follow(learner.type)
         of_target = forms(description, {"tasks": followed}, record)
-        request = of_target.change(row(1, Action.PATCH, resource="tasks"), 7, {"attributes/title": "B"})
+        request = of_target.change(row(1, Action.PATCH, resource="tasks", target_id=7), {"attributes/title": "B"})
         named = {name: value for name, value in {"type": kind, "id": "7"}.items() if name in names}
         assert request.body == {"data": {**named, "attributes": {"title": "B"}}}
