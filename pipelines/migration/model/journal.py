@@ -183,12 +183,13 @@ class Journal:
             (*self._pair, resource, WriteKind.ASSET, WriteKind.COVER),
         )
 
-    def of_plan(self, plan: str, *states: WriteState) -> Iterator[JournalEntry]:
-        """Yield the entries of one plan in these states, or all, oldest first."""
+    def of_plan(self, plan: str, *states: WriteState, with_message: bool = False) -> Iterator[JournalEntry]:
+        """Yield the entries of one plan in these states, or all, oldest first. `with_message`: only those that have one."""
         chosen = states or (*WriteState,)
-        marks = ", ".join("?" * len(chosen))
+        where = f"source = ? AND target = ? AND plan = ? AND state IN ({', '.join('?' * len(chosen))})"
+        where += " AND message IS NOT NULL" if with_message else ""
         rows = self._store.stream(
-            f"SELECT {COLUMNS} FROM migration_writes WHERE source = ? AND target = ? AND plan = ? AND state IN ({marks}) ORDER BY number",  # noqa: S608
+            f"SELECT {COLUMNS} FROM migration_writes WHERE {where} ORDER BY number",  # noqa: S608  our own words
             (*self._pair, plan, *chosen),
         )
         return map(_entry, rows)

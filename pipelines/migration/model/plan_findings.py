@@ -5,7 +5,7 @@ DuckDB selects the rows and their needed columns. Every text of a record is made
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -16,13 +16,13 @@ from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.formatting import differences, display_both, target_numbers, value_of
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
-from pipelines.migration.model.journal_entries import WriteState
+from pipelines.migration.model.journal_entries import JournalEntry, WriteState
 from pipelines.migration.model.plan import Plan, PlanRow, plan_row
 from pipelines.migration.model.reasons import FILE, REASONS, Reason, ReasonKind, reason_of, reason_unsent
 from pipelines.records.advice import field_name
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
-from pipelines.records.values import compact_json, record_id
+from pipelines.records.values import compact_json
 from pipelines.report.issues import safe_text
 from pipelines.report.rendering import NOT_SHOWN, names_a_person
 from pipelines.report.tables import CACHED_TEXTS
@@ -57,21 +57,18 @@ def add_lacking(result: StepResult, plan: Plan, journal: Journal) -> None:
     not_moved = plan.facts.not_moved
     result.lacking = msgspec.structs.replace(not_moved.lacking)
     result.findings += not_moved.first
-    columns = ("state", "message", "resource", "source_id", "target_id", "kind")
-    entries: Iterable[tuple[Any, ...]] = journal.columns_of_plan(plan.name, columns)
-    for state, message, resource, source_id, target_id, kind in entries:
-        if state == WriteState.DONE and message:
-            finding = Finding(
-                code="kept_otherwise",
-                resource=resource,
-                source_id=record_id(source_id),
-                target_id=record_id(target_id),
-                field="" if kind in RECORD_WRITES else kind,
-                problem=message,
-                suggestion=REASONS["kept_otherwise"].suggestion,
-                lacking=True,
-            )
-            result.add(finding)
+    for entry in journal.of_plan(plan.name, WriteState.DONE, with_message=True):
+        field = "" if entry.kind in RECORD_WRITES else entry.kind
+        result.add(finding_of(entry, "kept_otherwise", field=field, lacking=True))
+
+
+def finding_of(entry: JournalEntry, code: str, **values: Any) -> Finding:
+    """A finding on a write."""
+    record = {name: getattr(entry, name) for name in ("resource", "source_id", "target_id")}
+    reason = REASONS[code]
+    return Finding(
+        code=code, problem=entry.message or reason.problem, suggestion=reason.suggestion, **(record | values)
+    )
 
 
 def _findings_of_row(row: PlanRow) -> Iterator[Finding]:

@@ -15,13 +15,12 @@ from pipelines.humanize import MOST_LISTED
 from pipelines.inventory import record_path
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import Side, digest
-from pipelines.migration.model.findings import Finding, StepResult
+from pipelines.migration.model.findings import StepResult
 from pipelines.migration.model.formatting import display_text, value_of
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteState
 from pipelines.migration.model.plan import ROWS, SOURCE, TARGET, Plan, PlanRow, plan_row
-from pipelines.migration.model.plan_findings import add_lacking
-from pipelines.migration.model.reasons import REASONS
+from pipelines.migration.model.plan_findings import add_lacking, finding_of
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.model.row_writes import WORK, requests_of
 from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications
@@ -122,7 +121,8 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
         verification=read_verification(stored[-1]) if stored else None,
     )
     for entry in islice(journal.of_plan(plan.name, *_UNFINISHED), MOST_LISTED):
-        status.add(_unfinished(entry))
+        code = "unanswered" if entry.state == WriteState.INTENDED else entry.state
+        status.add(finding_of(entry, code, field=entry.kind))
     add_lacking(status, plan, journal)
     return status
 
@@ -185,18 +185,6 @@ def _view(
         held=text_of(after_write[name]) if name in after_write else None,
         live=None if live is None else display_text(name, value_of(live_value)),
         equal=name not in row.expected or (live is not None and digest(live_value) == row.expected[name]),
-    )
-
-
-def _unfinished(entry: JournalEntry) -> Finding:
-    code = "unanswered" if entry.state == WriteState.INTENDED else entry.state
-    return Finding(
-        code=code,
-        resource=entry.resource,
-        source_id=entry.source_id,
-        target_id=entry.target_id,
-        field=entry.kind,
-        problem=entry.message or REASONS[code].problem,
     )
 
 
