@@ -64,14 +64,12 @@ class TargetRecords:
             self._has_addresses[resource] = False
         return record
 
-    def entries(self, path: str) -> set[RecordId]:
-        """The ids to which the entries of a list below a record lead now."""
-        of_record, _, below = path.rpartition("/")
-        parent = next(name for name, address in LIST_PATHS.items() if address == of_record.rpartition("/")[0])
-        resource = nested_resource(f"{parent}/{below}")
+    def entries(self, resource: str, path: str) -> set[RecordId]:
+        """The ids to which the entries of a list below a record of a resource lead now."""
+        nested = nested_resource(f"{resource}/{path.rpartition('/')[2]}")
         records = (record for page in Listing(self._client, [path]).pages() for record in page.records)
         decoded = [decode_record(bytes(record)) for record in records]
-        key = leading_key(resource, {key for record in decoded for key in record})
+        key = leading_key(nested, {key for record in decoded for key in record})
         numbers = (record_id(id_at(key, record)) for record in decoded)
         return {number for number in numbers if number is not None}
 

@@ -87,34 +87,36 @@ class Writer:
         Raises `UnclearError` where it is unknown whether a part was written, after the others: once that is settled, the row is written
         again with the same `result`; `StoppedResourceError` where the row is left.
         """
+        writes = [write for write in writes_of(row) if (write == LINK) == result.links]
         with self.forms.sending(row, WriteKind.PATCH if result.links else WriteKind(row.action)):
-            self._write([write for write in writes_of(row) if (write == LINK) == result.links], row, result)
+            try:
+                row = self._references.resolve(row, result.problems, later=result.links)
+            except FailedWriteError as error:
+                result.problems.append(str(error))
+            else:
+                self._write(writes, row, result)
         if row.action == Action.PATCH and result.done["files_uploaded"]:
             result.done["patched"] = 1
 
     def _write(self, writes: Sequence[tuple[WriteKind, str]], row: PlanRow, result: RowResult) -> None:
         unclear: UnclearError | None = None
-        try:
-            row = self._references.resolve(row, result.problems, later=result.links)
-            for kind, part in writes:
-                entries = self.step.entries(row)
-                creation = entries.get((WriteKind.CREATE, ""))
-                if creation is not None and creation.target_id is not None:
-                    row = replace(row, target_id=creation.target_id)
-                try:
-                    if result.may_send(self._journal, entries.get((kind, part)), part):
-                        self._sends[kind](row, part, result)
-                        result.count(kind, part)
-                except FailedWriteError as error:
-                    if not part:  # without the record itself there is nothing to which the others could belong
-                        raise
-                    result.problems.append(str(error))
-                except UnclearError as error:
-                    if not part:
-                        raise
-                    unclear = error
-        except FailedWriteError as error:
-            result.problems.append(str(error))
+        for kind, part in writes:
+            entries = self.step.entries(row)
+            creation = entries.get((WriteKind.CREATE, ""))
+            if creation is not None and creation.target_id is not None:
+                row = replace(row, target_id=creation.target_id)
+            try:
+                if result.may_send(self._journal, entries.get((kind, part)), part):
+                    self._sends[kind](row, part, result)
+                    result.count(kind, part)
+            except FailedWriteError as error:
+                result.problems.append(str(error))
+            except UnclearError as error:
+                unclear = error
+            else:
+                continue
+            if not part:  # without the record itself there is nothing to which the others could belong
+                break
         if unclear is not None:
             raise unclear
 
@@ -134,7 +136,7 @@ class Writer:
         number = self.step.intend(row, WriteKind.LINK, target_id=target_id)
         for name, ids in posted.items():
             path, key = self.forms.addition(row, name)
-            present = set[RecordId]() if is_new else self.records.entries(path)
+            present = set[RecordId]() if is_new else self.records.entries(row.resource, path)
             for record_id in ids:
                 if record_id in present:
                     continue
@@ -153,7 +155,7 @@ class Writer:
     def _settle_member(self, row: PlanRow, entry: JournalEntry) -> bool:
         name, _, member = entry.part.partition(" ")
         path, _key = self.forms.addition(row, name)
-        if is_there := as_id(member) in self.records.entries(path):
+        if is_there := as_id(member) in self.records.entries(row.resource, path):
             self._journal.done(entry.number, target_id=row.existing_target_id)
         return is_there
 

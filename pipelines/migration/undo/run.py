@@ -108,7 +108,10 @@ class UndoRun(Executor[UndoResult]):
             return None
         row = replace(item.row, target_id=number)
         lists = {name: self._writer.forms.addition(row, name)[0] for name in resource_type.posted}
-        record = {**record, **{name: sorted(self._writer.records.entries(path)) for name, path in lists.items()}}
+        record = {
+            **record,
+            **{name: sorted(self._writer.records.entries(row.resource, path)) for name, path in lists.items()},
+        }
         return TargetRecord.of(record, resource_type, all_files=not resource_type.has_files or shows_files(record))
 
     def _records(self, now: Side, ids: set[RecordId]) -> dict[RecordId, TargetRecord]:
