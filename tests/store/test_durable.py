@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from pipelines.errors import StorageError
 from pipelines.records.tables.description import Column, Table
+from pipelines.store.catalogue import damage_named, open_catalogue
 from pipelines.store.durable import storage_error, storage_errors
 from pipelines.store.findings import open_findings
 from pipelines.store.parquet import table_writer
@@ -124,6 +126,23 @@ def test_a_sound_file_of_another_table_is_damage(tmp_path: Path) -> None:
         pass
     with pytest.raises(StorageError, match="is damaged"), open_findings(data, snapshot, tmp_path):
         pass
+
+
+def test_damage_is_named_in_a_store_of_each_kind(stored: DataFolder, tmp_path: Path) -> None:
+    """By whoever reads it; the tables of other snapshots can be queried."""
+    sound, snapshot = make_snapshot(stored, tenant="new"), make_snapshot(stored)
+    facts = snapshot.manifest.tables["publications"]
+    content = stored.objects.read(f"{snapshot.key}/{facts.path}")
+    stored.objects.replace(f"{snapshot.key}/{facts.path}", content[:4] + bytes(len(content) - 12) + content[-8:])
+    damage = re.escape(f"{snapshot.address_of(facts)} was changed") + ".*snapshots verify old/"
+    with pytest.raises(StorageError, match=damage), stored.open_table(snapshot, "publications") as file:
+        file.read()
+    with pytest.raises(StorageError, match=damage), open_findings(stored, snapshot, tmp_path) as findings:
+        findings.figures()
+    with open_catalogue(stored) as database, pytest.raises(StorageError, match=damage), damage_named(stored):
+        database.execute("SELECT title FROM publications").fetchall()
+    with open_findings(stored, sound, tmp_path) as findings:
+        assert findings.figures().publications == 3
 
 
 def test_a_full_disk_is_no_damage(tmp_path: Path) -> None:

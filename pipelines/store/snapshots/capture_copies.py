@@ -9,7 +9,7 @@ There are copies only where several machines share the state, because only there
 - `<fence number of its lease>.json`: what each file is made of. It is written last, so that a copy is there as a whole or not at all.
 
 The list of the highest fence number counts. A run that loses its lease between the check and the upload therefore changes nothing of its
-successor, which adds to the pieces that are there. A local capture names the list that it was made from, or that was made of it last, so
+successor, which uploads no table again. A local capture names the list that it was made from, or that was made of it last, so
 that a machine knows whether another one has gone on since. All functions need the tenant's lease.
 """
 
