@@ -152,10 +152,15 @@ def open_in_duckdb(path: Path, key: PersonalKey | None = None) -> Iterator[duckd
 
 
 def create_view(database: duckdb.DuckDBPyConnection, view: str, address: str, key: PersonalKey | None = None) -> None:
-    """Create a view over one file."""
+    """Create a view over one file. One that is no Parquet, or that this key does not open, raises `OSError`, as a missing one does."""
+    import duckdb  # noqa: PLC0415  see `connect_duckdb`
+
     register_key(database, key)
     source = read_parquet([address], key.fingerprint if key else "")
-    database.execute(f"CREATE VIEW {view} AS SELECT * FROM {source}")  # noqa: S608  an address of ours, quoted
+    try:
+        database.execute(f"CREATE VIEW {view} AS SELECT * FROM {source}")  # noqa: S608  an address of ours, quoted
+    except duckdb.InvalidInputException as error:
+        raise OSError(str(error).partition("\n")[0]) from error
 
 
 def count_nulls(file: pq.ParquetFile, columns: Sequence[str]) -> dict[str, int]:
