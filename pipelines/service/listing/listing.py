@@ -133,6 +133,7 @@ class Listing:
         """Note that there is no next page: the list has become shorter, or this is its end."""
         if self._descent is not None:
             self._descent.take_missing(self._next_number)
+            self._ahead.leads_to(self._next)
         else:
             self.facts.unsettled |= self._newest is not None and not may_be_last(self._newest.paging)
             self._upcoming = None
