@@ -105,4 +105,4 @@ def _sign_in(library: Library) -> str:
         return f"v2: {counted(library.days_left, 'day')}" if library.days_left >= 0 else "v2 HAS ENDED"
     if any(problem.code == "sign_in" for problem in library.problems):
         return "NEEDED"
-    return f"until {library.sign_in_until:%-d %B %Y}" if library.sign_in_until else "v3, renewed"
+    return "v3, renewed"

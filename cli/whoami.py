@@ -65,7 +65,6 @@ def _document(settings: Settings, tenant: str, person: dict[str, Any], state: Si
         "signed_in_at": _time(state.signed_in_at),
         "renewed_at": _time(state.renewed_at),
         "renewable": state.renewable,
-        "lapses_at": _time(state.ends_at),
         "warning": _warning(state),
         "kept_in": state.place,
     }

@@ -19,9 +19,6 @@ from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.settings.settings import Settings
 from pipelines.state.store import State
 
-WARN_AHEAD = timedelta(days=7)
-"""Time between the warning and the end of a sign-in, where the service says when it ends."""
-
 STALE_AFTER = timedelta(days=3)
 """Age of a renewal; a sign-in that is older has missed the nightly renewal more than once."""
 
@@ -62,9 +59,6 @@ def warning(state: SignInState, now: float) -> str | None:
         return state.problem
     if not state.renewable:
         return "The library gave no refresh token: the sign-in ends with its access token, and a person must sign in again."
-    if state.ends_at is not None and state.ends_at - now < WARN_AHEAD.total_seconds():
-        days = max(0.0, (state.ends_at - now) / 86400)
-        return f"The sign-in lapses in {days:.1f} days unless it is renewed first."
     if state.renewed_at is not None and now - state.renewed_at > STALE_AFTER.total_seconds():
         days = (now - state.renewed_at) / 86400
         return f"The last renewal of the sign-in was {days:.0f} days ago; it should be renewed every night. Is the daemon running?"

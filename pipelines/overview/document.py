@@ -40,7 +40,6 @@ def _library_document(library: Library) -> dict[str, Any]:
         },
         "last_verified": verified and {"snapshot": verified.snapshot, "at": verified.verified_at, "ok": verified.ok},
         "last_drilled": drilled and {"snapshot": drilled.snapshot, "at": drilled.drilled_at, "ok": drilled.ok},
-        "sign_in_until": None if library.sign_in_until is None else library.sign_in_until.isoformat(timespec="seconds"),
         "days_left": library.days_left,
         "problems": msgspec.to_builtins(library.problems),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
@@ -65,8 +65,6 @@ class Library:
     verified: SnapshotVerification | None
     """The last verification of any of its snapshots; likewise the last drill."""
     drilled: DrillResult | None
-    sign_in_until: datetime | None
-    """When a sign-in of version 3 lapses unless it is renewed, if the library says so."""
     days_left: int | None
     """Until the end of version 2, negative after it; `None` for version 3."""
     problems: Sequence[Problem] = field(default_factory=list)
@@ -105,12 +103,11 @@ def _library(settings: Settings, data: DataFolder, tenant: str, plans: Sequence[
     complete = snapshots.complete
     verified = sorted(VERIFICATIONS.all(data, tenant), key=lambda result: result.verified_at)
     drilled = sorted(DRILLS.all(data, tenant), key=lambda result: result.drilled_at)
-    until, sign_in = _sign_in(settings, tenant, now)
     days_left = (LAST_DAY_OF_V2 - now.date()).days if chosen.api == "v2" else None
     problems = [
         *_backup_problems(tenant, snapshots, now),
         *_damage(snapshots.damaged, verified, drilled),
-        *sign_in,
+        *_sign_in(settings, tenant, now),
         *_end_of_v2(tenant, days_left),
         *(_unfinished(plan) for plan in plans if plan.begun and plan.target == tenant),
     ]
@@ -123,7 +120,6 @@ def _library(settings: Settings, data: DataFolder, tenant: str, plans: Sequence[
         backup_age=None if finished is None else (now - finished).total_seconds(),
         verified=verified[-1] if verified else None,
         drilled=drilled[-1] if drilled else None,
-        sign_in_until=until,
         days_left=days_left,
         problems=problems,
     )
@@ -161,10 +157,10 @@ def _damage(
         )
 
 
-def _sign_in(settings: Settings, tenant: str, now: datetime) -> tuple[datetime | None, list[Problem]]:
-    """When the sign-in lapses, and what is wrong with it. That of version 2 is in the environment of its job, which may not be ours."""
+def _sign_in(settings: Settings, tenant: str, now: datetime) -> Iterator[Problem]:
+    """What is wrong with the sign-in. That of version 2 is in the environment of its job, which may not be ours."""
     if settings.tenant(tenant).api == "v2":
-        return None, []
+        return
     from pipelines.service.sign_in.sign_in_state import sign_in_state  # noqa: PLC0415  it imports httpx, a quarter of the command
     from pipelines.sign_in_health import warning  # noqa: PLC0415
 
@@ -172,13 +168,11 @@ def _sign_in(settings: Settings, tenant: str, now: datetime) -> tuple[datetime |
     try:
         state = sign_in_state(settings, tenant, SystemClock())
     except BookferryError as error:
-        return None, [Problem(ProblemCode.SIGN_IN, str(error), todo, ExitStatus.SIGN_IN)]
-    until = None if state.ends_at is None else datetime.fromtimestamp(state.ends_at, UTC)
-    reason = warning(state, now.timestamp())
-    if reason is None:
-        return until, []
-    status = ExitStatus.PARTIAL if state.problem is None else ExitStatus.SIGN_IN
-    return until, [Problem(ProblemCode.SIGN_IN, reason, "" if "bookferry login" in reason else todo, status)]
+        yield Problem(ProblemCode.SIGN_IN, str(error), todo, ExitStatus.SIGN_IN)
+        return
+    if (reason := warning(state, now.timestamp())) is not None:
+        status = ExitStatus.PARTIAL if state.problem is None else ExitStatus.SIGN_IN
+        yield Problem(ProblemCode.SIGN_IN, reason, "" if "bookferry login" in reason else todo, status)
 
 
 def _end_of_v2(tenant: str, days_left: int | None) -> Iterator[Problem]:

@@ -6,7 +6,6 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +88,6 @@ def test_a_sign_in_that_is_being_renewed(person: Home) -> None:
     assert found["token"].status is CheckStatus.OK
 
 
-IN_TWO_DAYS = (datetime.now(UTC) + timedelta(days=2)).timestamp()
 WITHOUT_FILES = [scope for scope in SCOPES if scope != "assets:read"]
 WITHOUT_USERS = ["library:read", "assets:read", "tasks:read"]
 MADE_UP = "made-up-access-token"
@@ -100,8 +98,6 @@ MADE_UP = "made-up-access-token"
     [
         (SCOPES, {}, "token", CheckStatus.OK, "signed in on"),
         (SCOPES, {"lifetime": 100}, "token", CheckStatus.OK, "and renewed"),
-        (SCOPES, {"ends_at": 1e12}, "token", CheckStatus.OK, "and renewed"),
-        (SCOPES, {"ends_at": IN_TWO_DAYS}, "token", CheckStatus.WARNING, ""),
         (SCOPES, {"refresh_token": None}, "token", CheckStatus.WARNING, "no refresh token"),
         (SCOPES, {"refreshing_since": 1.0}, "token", CheckStatus.WARNING, "was lost"),
         (SCOPES, {"access_token": MADE_UP, "refresh_token": None}, "sign-in", CheckStatus.PROBLEM, "has ended"),
@@ -114,8 +110,6 @@ MADE_UP = "made-up-access-token"
     ids=[
         "fresh",
         "renewed",
-        "ends in centuries",
-        "some servers say when an unused refresh token ends",
         "not renewable",
         "a lost response",
         "unknown to the service, which has the last word",

@@ -25,8 +25,6 @@ class SignInState:
     signed_in_at: float | None = None
     renewed_at: float | None = None
     """When the tokens in use were issued; both times in seconds since 1970."""
-    ends_at: float | None = None
-    """When it lapses unless it is refreshed, if the server says so."""
     refreshing_since: float | None = None
     renewable: bool = False
 
@@ -49,7 +47,6 @@ def sign_in_state(settings: Settings, tenant: str, clock: Clock) -> SignInState:
         scopes=grant.scopes,
         signed_in_at=grant.signed_in_at,
         renewed_at=grant.obtained,
-        ends_at=grant.ends_at,
         refreshing_since=stored.refreshing_since,
         renewable=grant.refresh_token is not None,
     )

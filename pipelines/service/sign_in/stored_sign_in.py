@@ -40,8 +40,6 @@ class Grant:
     signed_in_at: float
     """When the person signed in, in seconds since 1970."""
     refreshes: int = 0
-    ends_at: float | None = None
-    """When the refresh token ends unless it is used, in seconds since 1970; None if the server does not say."""
 
     def left(self, clock: Clock) -> float:
         """Return the seconds that the access token still lives; negative if it has expired.

@@ -81,7 +81,6 @@ def read_grant(answer: Mapping[str, Any], obtained: float, before: Grant) -> Gra
             f"POST /oauth/token gave a token of the type {outside_text(kind)}; only bearer tokens are documented."
         )
     scopes = _scopes(answer.get("scope"))
-    refresh_lifetime = _seconds(answer.get("refresh_expires_in") or answer.get("refresh_token_expires_in"))
     return replace(
         before,
         access_token=access,
@@ -89,7 +88,6 @@ def read_grant(answer: Mapping[str, Any], obtained: float, before: Grant) -> Gra
         scopes=before.scopes if scopes is None else scopes,
         lifetime=_seconds(answer.get("expires_in")) or DEFAULT_LIFETIME,
         obtained=obtained,
-        ends_at=None if refresh_lifetime is None else obtained + refresh_lifetime,
     )
 
 
