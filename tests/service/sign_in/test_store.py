@@ -38,7 +38,7 @@ CLOCK = SystemClock()
 def connection(number: int = 0) -> StoredSignIn:
     """A complete stored sign-in; another `number` makes another one."""
     registration = Registration("client", "a-client-secret", "none", ("http://127.0.0.1:20001/callback",), ("a",))
-    grant = Grant("client", f"access-{number}", f"refresh-{number}", ("library:read",), 3600.0, 10.5, 9.0, number, 99.5)
+    grant = Grant("client", f"access-{number}", f"refresh-{number}", ("library:read",), 3600.0, 10.5, 9.0, number)
     return StoredSignIn(BASE_URL, "new", registration, grant, refreshing_since=12.5)
 
 
