@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,7 +68,7 @@ def scheduler_runs(settings: Settings, now: datetime) -> bool | None:
 
 
 def failed_runs(settings: Settings, since: datetime, backups: Mapping[str, Snapshot]) -> list[FailedRun] | None:
-    """The runs on this data that have failed since then, oldest first, and were not done again; `None` where the history cannot be read.
+    """The newest run of each job and library that has failed since then, and was not done again; `None` where the history cannot be read.
 
     Another run of the same job and library does it again, and so does a backup by the command line. `backups`: tenant → its newest complete
     one, whoever made that.
@@ -81,7 +80,7 @@ def failed_runs(settings: Settings, since: datetime, backups: Mapping[str, Snaps
     except Exception:  # noqa: BLE001  as above
         return None
     backed_up = {tenant: datetime.fromisoformat(backup.manifest.finished_at) for tenant, backup in backups.items()}
-    failed: dict[tuple[str, str | None], list[FailedRun]] = {}
+    failed: dict[tuple[str, str | None], FailedRun] = {}
     for run, job, tenant, data, is_good, ended in rows:
         work = BACKUP_JOB if tenant and job == MATERIALIZE else job
         if data == data_address(settings) or (not data and tenant in settings.tenants):
@@ -90,8 +89,8 @@ def failed_runs(settings: Settings, since: datetime, backups: Mapping[str, Snaps
             if is_good:
                 failed.pop((work, tenant), None)
             elif moment >= max(since, done_at):
-                failed.setdefault((work, tenant), []).append(FailedRun(job, tenant or "", run, moment))
-    return sorted(chain.from_iterable(failed.values()), key=lambda run: run.ended_at)
+                failed[work, tenant] = FailedRun(job, tenant or "", run, moment)
+    return sorted(failed.values(), key=lambda run: run.ended_at)
 
 
 _ENDED_RUNS = f"""

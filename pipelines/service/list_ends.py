@@ -27,9 +27,8 @@ def ends_of_list(
     first = httpx.URL(url, params={"page": "1", "per_page": str(PER_PAGE)})
     response, route = get(first), Route()
     raw = _records(response)
-    paging = read_paging_headers(response, first, len(raw))
-    route.after(paging)
-    last = page_number(route.last_page(paging, first) or first) or 1
+    route.after(read_paging_headers(response, first, len(raw)))
+    last = page_number(route.last_page(first) or first) or 1
     by_content: dict[bytes, dict[str, Any]] = {}
 
     def add(page: list[msgspec.Raw]) -> bool:

@@ -195,12 +195,11 @@ class Route:
         """Stop foreseeing pages: the service's Link led elsewhere, and further guesses would waste requests."""
         self._foresees = False
 
-    def last_page(self, page: PagingHeaders, like: httpx.URL | None) -> httpx.URL | None:
-        """Return the address of the last page that `page` announces, in the form of `like`; `None` if it cannot be foreseen."""
-        last = self._last_number(page)
-        if not self._foresees or like is None or page_number(like) is None or not last:
+    def last_page(self, like: httpx.URL | None) -> httpx.URL | None:
+        """Return the address of the last page that the latest page announced, in the form of `like`; `None` if it cannot be foreseen."""
+        if not self._foresees or like is None or page_number(like) is None or not self._end:
             return None
-        return page_at(like, last)
+        return page_at(like, self._end)
 
     def _last_number(self, page: PagingHeaders) -> int:
         """Return the smaller of the ends that X-Total and Link rel="last" announce; 0 if neither does."""

@@ -214,7 +214,7 @@ class Listing:
     def _way_down(self, answer: SavedPage) -> Descent | None:
         """Return the way down the list that begins with this page, if it has one."""
         paging = answer.paging
-        last = self._route.last_page(paging, self._upcoming)
+        last = self._route.last_page(self._upcoming)
         if (
             not self._may_go_down
             or answer.gaps
