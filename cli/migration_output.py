@@ -25,6 +25,7 @@ from pipelines.migration.plan.mapping import MappingFile
 from pipelines.migration.report.status import PlanStatus, RecordView
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.verify.verdict import MigrationVerification
+from pipelines.overview.open_plans import next_step
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -233,21 +234,23 @@ def status_lines(plan: Plan, status: PlanStatus) -> Iterator[RenderableType]:
     lost = in_short(losses_of(plan, status.lacking))
     if lost and (status.lacking.total or status.undecided):
         lost = f"PARTIAL, {lost}"
-    apply, undo = (command_line("migrate", command, plan.name) for command in ("apply", "undo"))
+    step = next_step(plan, status)
+    onward = f" To go on: {command_line(*step[1])}" if step else ""
     if status.undone:
-        writes = sum(done.values())
+        writes, undo = sum(done.values()), command_line("migrate", "undo", plan.name)
         rest = (
             f"{counted(writes, 'write')} left (what an undo would do with them: {undo})" if writes else "nothing left"
         )
-        what = f"was undone: {counted(status.undone, 'write')} taken back, {rest}; {stuck}. To write it again: {apply}"
+        again = command_line("migrate", "apply", plan.name)
+        what = f"was undone: {counted(status.undone, 'write')} taken back, {rest}; {stuck}. To write it again: {again}"
     elif not rows:
         what = f"is empty: it has nothing to write.{_sentence(lost)}"
     elif status.written:
         what = f"is written; {stuck}.{_sentence(lost)}"
     else:
         rest = f"{counted(status.requests_left, 'request')}, {duration(status.minutes_left * 60)} at the budget"
-        what = f"has {rest} left; {stuck}.{_sentence(lost)} To go on: {apply}"
-    yield f"Plan {plan.name} {what}"
+        what = f"has {rest} left; {stuck}.{_sentence(lost)}"
+    yield f"Plan {plan.name} {what}{onward}"
 
 
 def _is_older(moment: str, other: str) -> bool:

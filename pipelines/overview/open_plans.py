@@ -70,34 +70,45 @@ def open_plans(settings: Settings, data: DataFolder) -> list[OpenPlan]:
     return waiting[::-1]
 
 
-def _open(plan: Plan, status: PlanStatus, *, is_newest: bool) -> OpenPlan | None:
-    """What a plan waits for; `None` for one that is undone, or verified or empty with nothing left out."""
-    from pipelines.migration.model.actions import Action  # noqa: PLC0415
-    from pipelines.migration.model.losses import in_short, losses_of  # noqa: PLC0415
-
-    conflicts = plan.facts.count(Action.CONFLICT)
-    begun = any(status.done.values()) and not status.undone
-    proof = status.verification
-    name, sides = plan.name, (plan.facts.source.tenant, plan.facts.target.tenant)
-    lost = in_short(losses_of(plan, status.lacking)) if is_newest and (begun or plan.facts.empty) else ""
-    decisions, command = counted(conflicts, "decision"), tuple[str, ...]()
+def next_step(plan: Plan, status: PlanStatus) -> tuple[str, tuple[str, ...]] | None:
+    """What a plan waits for, in words, and the command that goes on; None for one that is undone or waits for nothing."""
+    begun, proof, decisions = any(status.done.values()), status.verification, counted(status.undecided, "decision")
+    apply, verify = (("migrate", command, plan.name) for command in ("apply", "verify"))
     if status.undone:
         return None
     if begun and not status.written:
-        waits, command = f"the rest of its {counted(status.requests_left, 'request')}", ("migrate", "apply", name)
-    elif begun and proof is None:
-        waits, command = "its verification", ("migrate", "verify", name)
-    elif begun and proof is not None and not proof.equal:
-        waits, command = "a person: its verification found differences", ("migrate", "verify", name)
-    elif not plan.facts.empty and not begun:
-        waits, command = "its application", ("migrate", "apply", name)
-        waits += f" or {decisions}" if conflicts else ""
-    elif conflicts:
-        waits, command = decisions, ("migrate", "plan", *sides)
-    elif lost:
-        waits = ""
-    else:
+        return f"the rest of its {counted(status.requests_left, 'request')}", apply
+    if begun and proof is None:
+        return "its verification", verify
+    if begun and proof is not None and not proof.equal:
+        return "a person: its verification found differences", verify
+    if not begun and not plan.facts.empty:
+        return f"its application or {decisions}" if status.undecided else "its application", apply
+    sides = plan.facts.source.tenant, plan.facts.target.tenant
+    return (decisions, ("migrate", "plan", *sides)) if status.undecided else None
+
+
+def _open(plan: Plan, status: PlanStatus, *, is_newest: bool) -> OpenPlan | None:
+    """A plan with what it waits for; `None` for one that waits for nothing, with nothing left out."""
+    from pipelines.migration.model.losses import in_short, losses_of  # noqa: PLC0415
+
+    facts, proof = plan.facts, status.verification
+    begun = any(status.done.values()) and not status.undone
+    lost = in_short(losses_of(plan, status.lacking)) if is_newest and (begun or facts.empty) else ""
+    step = next_step(plan, status)
+    if status.undone or not (step or lost):
         return None
+    waits, command = step or ("", ())
     unfinished = begun and not (status.written and proof is not None and proof.equal)
-    unfinished |= begun and is_newest and bool(conflicts)
-    return OpenPlan(name, *sides, plan.facts.created_at, conflicts, waits, command, begun=unfinished, lost=lost)
+    unfinished |= begun and is_newest and bool(status.undecided)
+    return OpenPlan(
+        plan.name,
+        facts.source.tenant,
+        facts.target.tenant,
+        facts.created_at,
+        status.undecided,
+        waits,
+        command,
+        begun=unfinished,
+        lost=lost,
+    )
