@@ -222,9 +222,11 @@ class TypeLearner:
     @cached_property
     def _words_there(self) -> dict[str, list[str]]:
         parts = {} if self.type.personal else self.type.parts
-        here = words_in(self.records(), parts)
+        here = {path: words for path, words in words_in(self.records(), parts).items() if is_enumeration(words)}
         there = words_in(map(self.apart.record, self._target.records()), parts) if here else {}
-        return {path: sorted(words) for path, words in there.items() if here.get(path, words).isdisjoint(words)}
+        return {
+            path: sorted(there[path]) for path, words in here.items() if there.get(path, words).keys().isdisjoint(words)
+        }
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of the source, with the members of objects as fields of their own."""
@@ -258,23 +260,24 @@ class TypeLearner:
         return examples
 
 
-MOST_WORDS, FEWEST_USES = 12, 3
+MOST_WORDS, FEWEST_USES = 12, 2
 """Different texts of an enumeration, and how often each is used, on average."""
 
 
-def words_in(records: Iterable[Mapping[str, Any]], parts: Mapping[str, FieldMapping]) -> dict[str, set[str]]:
-    """Field that has a few words again and again, without numbers, as an enumeration does → these. `parts`: fields by their paths."""
+def words_in(records: Iterable[Mapping[str, Any]], parts: Mapping[str, FieldMapping]) -> dict[str, Counter[str]]:
+    """Field that has nothing but a few texts without numbers → these, and how often each is used. `parts`: fields by their paths."""
     words = {path: Counter[str]() for path, part in parts.items() if not (part.refers or part.entries)}
     for record in records if words else ():
         for path, uses in words.items():
             value = next((record[key] for key in parts[path].keys_of(path) if key in record), None)
             texts = [entry for entry in several(value) if entry is not None] if len(uses) <= MOST_WORDS else ()
             uses.update(text if isinstance(text, str) and not re.search("[0-9]", text) else "0" for text in texts)
-    return {
-        path: {*uses}
-        for path, uses in words.items()
-        if 1 < len(uses) <= MOST_WORDS and "0" not in uses and uses.total() >= FEWEST_USES * len(uses)
-    }
+    return {path: uses for path, uses in words.items() if 0 < len(uses) <= MOST_WORDS and "0" not in uses}
+
+
+def is_enumeration(words: Counter[str]) -> bool:
+    """Whether the texts of a field are used again and again."""
+    return len(words) > 1 and words.total() >= FEWEST_USES * len(words)
 
 
 def json_api_type(listings: Iterable[RecordListing]) -> str:

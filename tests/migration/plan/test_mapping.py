@@ -72,15 +72,16 @@ def file_of(text: str) -> MappingFile:
         ("available on_loan", "frei verliehen", {"available", "on_loan"}),
         ("available on_loan", "frei on_loan", set()),
         ("available on_loan", "2026-01-02 2026-01-03", set()),
-        ("available on_loan", "frei", set()),
+        ("available on_loan", "", set()),
+        ("a b c d e f", "frei verliehen", set()),
     ],
-    ids=["others", "one is the same", "dates", "one word"],
+    ids=["others", "one is the same", "dates", "none", "texts"],
 )
 def test_words_that_the_target_never_has_are_asked(tmp_path: Path, here: str, there: str, asked: set[str]) -> None:
     """An enumeration shows in records, too, where no description has it."""
     sides = [
-        [{"id": n, "title": f"T{n}", "state": words.split()[n % len(words.split())]} for n in range(1, 9)]
-        for words in (here, there)
+        [{"id": n, "title": f"T{n}", "state": words[n % len(words)]} for n in range(size) if words]
+        for words, size in ((here.split(), 8), (there.split(), 3))
     ]
     learner = learner_of(tmp_path, sides[0], ResourceSchema(), target=sides[1])
     text = text_of([learner])
