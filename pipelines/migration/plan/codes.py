@@ -7,7 +7,7 @@ another one there, it would name the wrong record: which code stands for it is a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -15,15 +15,14 @@ from msgspec.structs import replace
 
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.migration.plan.numbers import MOST_VALUES, values_in
+from pipelines.migration.plan.numbers import DATE, MOST_VALUES, values_in
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.paths import value_at
 from pipelines.records.shapes.field_names import is_quantity
+from pipelines.records.shapes.observation import ANY_KEY
 
 LONGEST_CODE = 100
 """Characters of a text that may be a code."""
-
-_DATE = re.compile(r"\d{4}-\d\d(?!\d)")
 
 Place = tuple[str, str]
 """A resource, and the path of a field of its records."""
@@ -57,37 +56,45 @@ class _Codes:
         self.field = field
         self._of_record = dict[Key, str]()
         """Key of a record → its code."""
-        self._codes, self._is_unique = set[str](), True
+        self._codes, self._is_unique = dict[str, str](), True
+        """Code without regard to case → itself."""
         self._equal, self._of_others = set[str](), set[str]()
         """Codes that the same record has in the target, or another one."""
         self._in_target = dict[str, list[str]]()
 
     def note(self, code: str, keys: Iterable[Key]) -> None:
         """Add the code of a record of the source; `keys`: those of the record, if the code may be in another field, too."""
-        self._is_unique = self._is_unique and code not in self._codes
+        folded = code.casefold()
+        self._is_unique = self._is_unique and folded not in self._codes
         if keys or len(self._codes) < MOST_VALUES:
-            self._codes.add(code)
+            self._codes[folded] = code
         self._of_record.update(dict.fromkeys(keys, code))
 
-    def name_each(self, texts: AbstractSet[str]) -> bool:
-        """Whether each of these texts is the code of one record. What several records have, such as a kind, is no code."""
-        return self._is_unique and texts <= self._codes
+    def named_by(self, text: str) -> str | None:
+        """The code that a text is, or begins with, in any case."""
+        return next((self._codes[part] for part in parts_of(text) if part in self._codes), None)
+
+    def are_named_by(self, texts: AbstractSet[str]) -> bool:
+        """Whether half of these texts or more name one record each. What several records have, such as a kind, is no code."""
+        return self._is_unique and 2 * sum(self.named_by(text) is not None for text in texts) >= len(texts)
 
     def compare(self, code: str | None, keys: AbstractSet[Key]) -> None:
         """Note the code that a record of the target has."""
         known = {self._of_record[key] for key in keys & self._of_record.keys()}
         if code is not None:
-            (self._equal if code in known else self._of_others).add(code)
+            self._equal.add(code) if code in known else self._of_others.add(code.casefold())
         for earlier in known - {code}:
             self._in_target.setdefault(earlier, []).extend([code] if code is not None else [])
 
     def differing(self, texts: Iterable[str], *, is_sent: bool) -> dict[str, list[str]]:
         """Those of the texts that name another record in the target, or none. `is_sent`: whether a new record gets its code."""
-        return {
-            text: self._in_target.get(text, [])
-            for text in sorted(texts)
-            if text in self._of_others or (text not in self._equal and (text in self._in_target or not is_sent))
-        }
+        differing = dict[str, list[str]]()
+        for text in sorted(texts):
+            code = self.named_by(text)
+            is_new = code not in self._equal and (code in self._in_target or not is_sent)
+            if is_new or not self._of_others.isdisjoint(parts_of(text)):
+                differing[text] = self._in_target.get(code or "", [])
+        return differing
 
 
 def differing_codes(
@@ -102,14 +109,14 @@ def differing_codes(
     identifiers, and no codes.
     """
     differing = dict[str, dict[str, DifferingCodes]]()
-    every_text = set[str]().union(*texts.values())
+    every_text = {part for known in texts.values() for text in known for part in parts_of(text)}
     compared_owners = [owner for owner in target if owner in types and owner != PUBLICATIONS]
     for owner in compared_owners if every_text else ():
         owners = _matched_by_values(types[owner])
         of_target = owners.of_target
         codes = _codes(owners, source[owner].records(), every_text)
         named = {
-            place: [field for name, field in codes.items() if place != (owner, name) and field.name_each(known)]
+            place: [field for name, field in codes.items() if place != (owner, name) and field.are_named_by(known)]
             for place, known in texts.items()
         }
         compared = [field for field in codes.values() if any(field in fields for fields in named.values())]
@@ -134,7 +141,7 @@ def texts_of(resource_type: ResourceType, records: Iterable[Mapping[str, Any]]) 
     for record in records if plain else ():
         for name, part in plain.items():
             field_value = next((record[key] for key in part.keys_of(name) if key in record), None)
-            for names, value in values_in((name,), field_value):
+            for names, value in (*values_in((name,), field_value), *_keys_in((name,), field_value)):
                 path = "/".join(names)
                 known = texts.setdefault(path, set())
                 code = code_of(names[-1], value)
@@ -148,8 +155,25 @@ def texts_of(resource_type: ResourceType, records: Iterable[Mapping[str, Any]]) 
 def code_of(name: str, value: object) -> str | None:
     """The text or whole number that a value of a field of this name is; None where it cannot be a code, as a date or a quantity."""
     if isinstance(value, str):
-        return value if len(value) <= LONGEST_CODE and value.isprintable() and not _DATE.match(value) else None
+        return value if len(value) <= LONGEST_CODE and value.isprintable() and not DATE.match(value) else None
     return str(value) if type(value) is int and not is_quantity(name) else None
+
+
+def parts_of(text: str) -> list[str]:
+    """A text and its parts, without regard to case: `DEP/7` and `DEP, READ` begin with a code."""
+    folded = text.casefold().strip()
+    return [folded, *filter(None, (part.strip() for part in re.split(r"[/|:;,]", folded)))]
+
+
+def _keys_in(path: tuple[str, ...], value: object) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the keys of objects, at any depth: `{"DEP": 2}` says how many are in a location."""
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield (*path, ANY_KEY), name
+            yield from _keys_in((*path, name), member)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _keys_in(path, entry)
 
 
 def _codes(
@@ -160,10 +184,11 @@ def _codes(
     for record in records:
         places = (("/".join(names), value) for name in record for names, value in values_in((name,), record[name]))
         of_record = {path: code_of(path, value) for path, value in places if value_at(record, path) == value}
-        keys = _keys(resource_type, record) if not texts.isdisjoint(of_record.values()) else set()
+        codes_of_record = {code.casefold() for code in of_record.values() if code is not None}
+        keys = set() if texts.isdisjoint(codes_of_record) else _keys(resource_type, record)
         for path, code in of_record.items():
             if code is not None and not is_managed(path):
-                codes.setdefault(path, _Codes(path)).note(code, keys if code in texts else ())
+                codes.setdefault(path, _Codes(path)).note(code, keys if code.casefold() in texts else ())
     return codes
 
 

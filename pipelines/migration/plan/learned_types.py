@@ -216,7 +216,7 @@ class TypeLearner:
         return fields_with_ids(self.records(), names, self._library(), self._text_ids, asks_quantities=asks_quantities)
 
     def choices_of(self, path: str) -> Sequence[str]:
-        """What the target takes in a field: by its description, else the words of its records, where the source has none of them."""
+        """What the target takes in a field: by its description, else the words of its records, where it has others than the source."""
         return self.choices.get(path, ()) or self._words_there.get(path, ())
 
     @cached_property
@@ -225,7 +225,7 @@ class TypeLearner:
         here = {path: words for path, words in words_in(self.records(), parts).items() if is_enumeration(words)}
         there = words_in(map(self.apart.record, self._target.records()), parts) if here else {}
         return {
-            path: sorted(there[path]) for path, words in here.items() if there.get(path, words).keys().isdisjoint(words)
+            path: sorted(there[path]) for path, words in here.items() if there.get(path, words).keys() - words.keys()
         }
 
     def records(self) -> Iterator[dict[str, Any]]:

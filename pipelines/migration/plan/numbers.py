@@ -45,8 +45,11 @@ _QUERY = re.compile(r"(?P<scheme>https?:|//)?\S*[?&](?P<name>[A-Za-z_-]+)=[0-9]+
 
 _API = re.compile(r"/api/v[0-9]+/", re.IGNORECASE)
 
-_NUMBERS = re.compile(r"#?[1-9][0-9]{0,17}(?:\s*[,;|]\s*#?[1-9][0-9]{0,17})*")
-"""Matches whole numbers as texts, as the service would write ids."""
+_NUMBERS = re.compile(r"[/.]?#?[0-9]{1,18}(?:\s*[,;|/>.\s-]\s*#?[0-9]{1,18})*[/.]?")
+"""Matches whole numbers as texts, as the service would write ids: one, several, or a path of them such as `1/2/3`."""
+
+DATE = re.compile(r"\d{4}-\d\d(?!\d)|\d{1,2}[./-]\d{1,2}[./-]\d{4}(?!\d)")
+"""Matches a text that begins with a date, of ISO 8601 or as people write it."""
 
 _KIND_AND_NUMBER = re.compile(
     r"(?:.*?[^\w-])??([a-z_-]*[a-z])[\s:=_#-]*(?:\b(?:id|no|nr)\b\.?[:=]?\s?)?#?([1-9][0-9]{0,17})", re.IGNORECASE
@@ -82,6 +85,40 @@ def text_ids_in(records: Iterable[Mapping[str, Any]], listings: Mapping[str, Rec
     return {text for listing in with_texts for ids in listing.ids() for text in texts & ids}
 
 
+class _Values:
+    """The values that the records of a resource have at one path."""
+
+    def __init__(self) -> None:
+        self.numbers = set[RecordId]()
+        self._others = set[str]()
+        """Such as -1 or `none`, which may stand for no record."""
+        self._are_measures = self._are_several = False
+        self._are_places = True
+
+    def add(self, value: object, numbers: Collection[RecordId]) -> None:
+        """Add a value, with the ids that it may be."""
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            self._are_measures = True
+        elif numbers and len(self.numbers) < MOST_VALUES:
+            self.numbers.update(numbers)
+        elif not numbers and len(self._others) <= MOST_VALUES:
+            self._others.add(str(value))
+
+    def note_places(self, numbers: Sequence[RecordId]) -> None:
+        """Note the numbers of one record in their order: 1, 2, 3 are the places of entries in a list."""
+        self._are_places &= numbers == [*range(1, len(numbers) + 1)]
+        self._are_several |= len(numbers) > 1
+
+    def may_be_ids(self, path: Path, *, asks_quantities: bool) -> bool:
+        """Whether at least half of the different values may be ids. A count never is one."""
+        if self._are_measures or not self.numbers or len(self._others) > len(self.numbers):
+            return False
+        if not is_quantity("_".join(path)):  # `borrower: {number: 7}` is the number of a borrower
+            return True
+        are_places = self._are_places and self._are_several and "/" in "/".join(path)
+        return asks_quantities and not are_places and words_of(path[-1])[-1:] != ["count"]
+
+
 def fields_with_ids(
     records: Iterable[Mapping[str, Any]],
     names: Collection[str],
@@ -92,36 +129,27 @@ def fields_with_ids(
 ) -> dict[str, list[str]]:
     """Field → the resources whose ids are half of its numbers or more, or whose record any of its texts is the address of, at any depth.
 
-    `listings`: every resource of the same library; `text_ids`: those of their ids that are no numbers. What is named after a quantity must
-    have nothing but ids; a count never has any, nor have the places 1, 2, 3 of the entries of a list. `asks_quantities`: not of
-    publications, whose volumes, pages and editions are what they are called.
+    `listings`: every resource of the same library; `text_ids`: those of their ids that are no numbers. `asks_quantities`: whether what is
+    named after a quantity may be ids; not of publications, whose volumes, pages and editions are what they are called.
     """
-    values: dict[Path, set[RecordId] | None] = {}
-    addressed, places, others = dict[str, list[str]](), set[Path](), set[Path]()
+    values, addressed = dict[Path, _Values](), dict[str, list[str]]()
     for record in records:
         for name in names:
             numbers_at = dict[Path, list[RecordId]]()
             for path, value in values_in((name,), record.get(name)):
                 is_title = not _TITLES.isdisjoint(words_of(path[-1])[-1:])
                 numbers = _numbers(value, is_title=is_title, text_ids=text_ids)
-                _add(values, path, numbers)
+                values.setdefault(path, _Values()).add(value, numbers)
                 numbers_at.setdefault(path, []).extend(numbers)
                 if name not in addressed and isinstance(value, str) and (resource := _addressed_resource(value)):
                     addressed[name] = [resource]
             for path, numbers in numbers_at.items():
-                if numbers != [*range(1, len(numbers) + 1)]:
-                    others.add(path)
-                elif "/" in "/".join(path) and len(numbers) > 1:
-                    places.add(path)
-    # `borrower: {number: 7}` is the number of a borrower
-    quantities = {path for path in values if is_quantity("_".join(path))}
-    asked = {
-        path for path in quantities - (places - others) if asks_quantities and words_of(path[-1])[-1:] != ["count"]
+                values[path].note_places(numbers)
+    may_be_ids = {
+        path: known.numbers for path, known in values.items() if known.may_be_ids(path, asks_quantities=asks_quantities)
     }
-    known = {path: numbers for path, numbers in values.items() if numbers and path not in quantities - asked}
-    by_path = resources_with(known, listings, complete=quantities)
     owners = dict[str, list[str]]()
-    for path, resources in by_path.items():
+    for path, resources in resources_with(may_be_ids, listings).items():
         owners.setdefault(path[0], []).extend(resources)
     return addressed | owners
 
@@ -130,12 +158,9 @@ Place = TypeVar("Place", bound=Hashable)
 
 
 def resources_with(
-    ids_at: Mapping[Place, AbstractSet[RecordId]],
-    listings: Mapping[str, RecordListing],
-    *,
-    complete: Container[Place] = (),
+    ids_at: Mapping[Place, AbstractSet[RecordId]], listings: Mapping[str, RecordListing]
 ) -> dict[Place, list[str]]:
-    """Place → the resources that have its numbers as their ids, but for those of records that are gone. `complete`: where none is."""
+    """Place → the resources that have its numbers as their ids, but for those of records that are gone."""
     owners = dict[Place, list[str]]()
     for resource, listing in listings.items() if ids_at else ():
         dangling = {place: {*numbers} for place, numbers in ids_at.items()}
@@ -143,7 +168,7 @@ def resources_with(
             for numbers in dangling.values():
                 numbers.difference_update(ids)
         for place, numbers in dangling.items():
-            if len(numbers) * DANGLING <= (0 if place in complete else len(ids_at[place])):
+            if len(numbers) * DANGLING <= len(ids_at[place]):
                 owners.setdefault(place, []).append(resource)
     return owners
 
@@ -174,7 +199,7 @@ def values_in(path: Path, value: object) -> Iterator[tuple[Path, object]]:
         for entry in value:  # `order: [7, 3]` is no quantity
             is_ordered = words_of(path[-1])[-1:] in _ORDERS and not isinstance(entry, dict | list)
             yield from values_in((*path, "ids") if is_ordered else path, entry)
-    elif isinstance(value, str) and value[:1] in _JSON and (inside := _decoded(value)) is not None:
+    elif isinstance(value, str) and value.lstrip()[:1] in _JSON and (inside := _decoded(value)) is not None:
         yield from values_in(path, inside)
     elif value not in _NONE or value is False:
         yield path, value
@@ -200,15 +225,8 @@ def _numbers(value: object, *, is_title: bool, text_ids: Container[str]) -> Sequ
         kind_and_number = None if is_title or len(value) > MOST_OF_ADDRESS else _KIND_AND_NUMBER.fullmatch(value)
         if kind_and_number and names_resource(kind_and_number[1]) and not _addressed_resource(value):
             return [int(kind_and_number[2])]
-        return [int(number) for number in re.findall("[0-9]+", value)] if _NUMBERS.fullmatch(value) else []
+        are_numbers = _NUMBERS.fullmatch(value) and not DATE.match(value)
+        return [int(number) for number in re.findall("[0-9]*[1-9][0-9]*", value)] if are_numbers else []
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return [value] if type(value) is int and value > 0 else []
-
-
-def _add(values: dict[Path, set[RecordId] | None], path: Path, numbers: Collection[RecordId]) -> None:
-    collected = values.setdefault(path, set())
-    if not numbers:
-        values[path] = None
-    elif collected is not None and len(collected) < MOST_VALUES:
-        collected.update(numbers)
