@@ -139,7 +139,7 @@ class Migration(MigrationSession):
         self.hold(target)
         tenant, now = source.manifest.tenant, self.clock.now()
         earlier = find_mapping(self.settings, tenant, target)
-        request = PlanRequest(source, target, chosen, now)
+        request = PlanRequest(source, target, chosen, now, mapping=earlier)
         path = mapping_path(self.settings, tenant, target)
         self.data.prepare()
         listings = temporary_folder(self.data.path / f"mapping-{target}")

@@ -41,7 +41,7 @@ from pipelines.migration.model.resource_types import (
     referenced_resources,
 )
 from pipelines.migration.model.target_reading import RecordListing, file_table, snapshot_listing
-from pipelines.migration.plan.codes import differing_codes, texts_of
+from pipelines.migration.plan.codes import differing_codes
 from pipelines.migration.plan.conflicts import Decisions, RecordDecision, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.learned_types import TypeLearner, additional_names
@@ -157,10 +157,12 @@ class PlanBuilder:
         mapping = self._request.mapping
         follow = mapping.follow if mapping else without_questions
         types = {resource: follow(learner.type) for resource, learner in self.learners.items()}
+        if PUBLICATIONS in types:
+            types[PUBLICATIONS] = publication_type(self._session.kinds, learned=types[PUBLICATIONS])
         texts = {
             (resource, path): known
             for resource, learner in self.learners.items()
-            for path, known in texts_of(learner.type, learner.records()).items()
+            for path, known in learner.texts().items()
         }
         for resource, codes in differing_codes(texts, types, self._source, self._target).items():
             self.learners[resource].ask(codes)
@@ -333,7 +335,8 @@ def _schema_of(
         schema = replace(schema, record={key: field} | schema.record)
         if body is not None and not field.read_only:
             sent = leading_key(nested_resource(name), body.fields)
-            posted[key] = f"{name.partition('/')[2]} {sent}" if sent in body.fields else OPEN
+            is_plain = sent in body.fields and not body.fields[sent].members  # no line says what an object has
+            posted[key] = f"{name.partition('/')[2]} {sent}" if is_plain else OPEN
             if schema.create is not None:
                 schema = replace(schema, create=replace(schema.create, fields={key: field} | schema.create.fields))
     return schema, posted

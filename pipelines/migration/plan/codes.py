@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
+from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.numbers import DATE, MOST_VALUES, values_in
 from pipelines.records.additional_fields import is_managed
@@ -105,12 +105,12 @@ def differing_codes(
 ) -> dict[str, dict[str, DifferingCodes]]:
     """Resource → path of a field all of whose texts are codes of records → those that differ in the target.
 
-    `texts`: those of each field; `types`: how the records of each resource are moved, by which they are matched. Publications have
-    identifiers, and no codes.
+    `texts`: those of each field; `types`: how the records of each resource are moved, by which they are matched. What the service documents
+    of publications are no codes.
     """
     differing = dict[str, dict[str, DifferingCodes]]()
     every_text = {part for known in texts.values() for text in known for part in parts_of(text)}
-    compared_owners = [owner for owner in target if owner in types and owner != PUBLICATIONS]
+    compared_owners = [owner for owner in target if owner in types]
     for owner in compared_owners if every_text else ():
         owners = _matched_by_values(types[owner])
         of_target = owners.of_target
@@ -141,7 +141,7 @@ def texts_of(resource_type: ResourceType, records: Iterable[Mapping[str, Any]]) 
     for record in records if plain else ():
         for name, part in plain.items():
             field_value = next((record[key] for key in part.keys_of(name) if key in record), None)
-            for names, value in (*values_in((name,), field_value), *_keys_in((name,), field_value)):
+            for names, value in values_in((name,), field_value):
                 path = "/".join(names)
                 known = texts.setdefault(path, set())
                 code = code_of(names[-1], value)
@@ -165,12 +165,22 @@ def parts_of(text: str) -> list[str]:
     return [folded, *filter(None, (part.strip() for part in re.split(r"[/|:;,]", folded)))]
 
 
-def _keys_in(path: tuple[str, ...], value: object) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the keys of objects, at any depth: `{"DEP": 2}` says how many are in a location."""
+def keys_of_objects(records: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """Path of the objects within records, with `/*` at its end → their keys: `{"DEP": 2}` says how many are in a location."""
+    keys = dict[str, set[str]]()
+    for record in records:
+        for name, value in record.items():
+            for path, key in _keys_in(name, value):
+                if len(known := keys.setdefault(f"{path}/{ANY_KEY}", set())) < MOST_VALUES:
+                    known.add(key)
+    return keys
+
+
+def _keys_in(path: str, value: object) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for name, member in value.items():
-            yield (*path, ANY_KEY), name
-            yield from _keys_in((*path, name), member)
+            yield path, name
+            yield from _keys_in(f"{path}/{name}", member)
     elif isinstance(value, list):
         for entry in value:
             yield from _keys_in(path, entry)
@@ -182,7 +192,10 @@ def _codes(
     """Field of a resource → the codes that it gives to records. `texts`: those that other fields have."""
     codes = dict[str, _Codes]()
     for record in records:
-        places = (("/".join(names), value) for name in record for names, value in values_in((name,), record[name]))
+        names_of_record = record.keys() - resource_type.ruled
+        places = (
+            ("/".join(names), value) for name in names_of_record for names, value in values_in((name,), record[name])
+        )
         of_record = {path: code_of(path, value) for path, value in places if value_at(record, path) == value}
         codes_of_record = {code.casefold() for code in of_record.values() if code is not None}
         keys = set() if texts.isdisjoint(codes_of_record) else _keys(resource_type, record)

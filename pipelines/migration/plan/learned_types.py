@@ -26,7 +26,7 @@ from pipelines.migration.model.resource_types import (
     is_written_later,
 )
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.migration.plan.codes import DifferingCodes
+from pipelines.migration.plan.codes import DifferingCodes, keys_of_objects, texts_of
 from pipelines.migration.plan.kinds_beside import DATA, is_word, objects_in, references_by_kind
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
@@ -49,7 +49,7 @@ from pipelines.records.shapes.field_names import (
     resource_named,
     words_of,
 )
-from pipelines.records.shapes.observation import FieldShape, Kind, Observer, RecordShape
+from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Kind, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, compact_json, record_id
@@ -72,6 +72,8 @@ class KnownFields(NamedTuple):
     """Fields whose description the target's own records do not keep to."""
     contradicted_in_source: Collection[str] = ()
     """Fields about which records of the source, which is the same service, contradict it: the target may still take them."""
+    of_target: Mapping[str, FieldShape] = {}
+    """The fields of the target's records."""
     posted: Mapping[str, str] = {}
     """Field → how the entries of a list at an address of its own are added, as in `FieldMapping.post`."""
     read: Collection[str] = ()
@@ -137,6 +139,7 @@ class TypeLearner:
         if self._same_service and self.assumed.sends_unproved:
             contradicted_in_source = contradicted_fields(self.schema, self.records())
             contradicted_in_source |= _contradicted_by_shape(self.schema, fields_to_send(self.source))
+            contradicted_in_source -= _confirmed(self.schema, self.apart.shape(of_target))
         contradicted = contradicted_fields(self.schema, map(self.apart.record, self._target.records()))
         payload = self.schema.create.fields if self.schema.create else {}
         self.choices = {name: _choices(field) for name, field in payload.items() if name not in contradicted}
@@ -180,14 +183,22 @@ class TypeLearner:
             if len(differing.in_target) <= MOST_ASKED
             and PERSONAL.isdisjoint(owner for owner, _field in differing.owners)
         }
-        self._with_ids |= objects_of(self.codes)
+        of_keys = {path for path in codes if path.endswith(f"/{ANY_KEY}")}
+        self._with_ids |= objects_of(self.codes.keys() - of_keys)
         learned, values = self._learn(), {path: differing.in_target for path, differing in self.codes.items()}
         fields = {name: field.asking(values, name) for name, field in learned.fields.items()}
         asked = {path for name, field in fields.items() for path, part in field.parts(name) if part.values}
         unasked = codes.keys() - asked
-        lost = {name for name in fields if unasked & {path for path in codes if f"{path}/".startswith(f"{name}/")}}
+        around = {name for name in fields if any(f"{path}/".startswith(f"{name}/") for path in unasked)}
+        within = {name for name in fields if any(name.startswith(path.removesuffix(ANY_KEY)) for path in of_keys)}
+        lost = around | within  # no line says which key is sent
         left_out = {key: LeftOut.UNKNOWN_REFERENCE for name in lost for key in fields.pop(name).keys_sent(name)}
         self.type = msgspec.structs.replace(learned, fields=fields, left_out=learned.left_out | left_out)
+
+    def texts(self) -> dict[str, set[str]]:
+        """Path of what may be nothing but codes, as values or as keys of objects → the different ones; none of persons (I10)."""
+        keys = {} if self.type.personal else keys_of_objects(self._listing.records())
+        return keys | texts_of(self.type, self.records())
 
     def is_known_by_names(self, key: str) -> bool:
         """Whether a field refers to the resource whose records have the names beside its numbers."""
@@ -317,6 +328,7 @@ def learn_from_shapes(
         return assumed
     apart = apart or TakenApart(source)
     source, target, schema = apart.shape(source), apart.shape(target), apart.schema(schema)
+    known = known._replace(of_target=target.fields)
     payload = schema.create if assumed.created else schema.change
     writable = {name: field for name, field in (payload.fields if payload else {}).items() if not field.read_only}
     shown = fields_to_send(source, writable)
@@ -497,7 +509,9 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     beside = {path.removeprefix(f"{above}/"): path for path in shown if above and path.startswith(f"{above}/")}
     beside = {member: path for member, path in beside.items() if is_word(shown[path])}
     kind = beside.get(kind_beside(last, beside, in_object=True), "")
-    form = _FORMS[is_sent_as_object(described, field), is_sent_as_text(described, field)]
+    shown_there = known.of_target.get(name)
+    like = shown_there if shown_there and shown_there.kinds else field
+    form = _FORMS[is_sent_as_object(described, like), is_sent_as_text(described, like)]
     return FieldMapping(leads_to=resource or OPEN, many=Kind.LIST in field.kinds, sent_as=form, kind=kind)
 
 
@@ -700,6 +714,13 @@ def _contradicted_by_shape(schema: ResourceSchema, shown: Mapping[str, FieldShap
         if name in shown and not shown[name].has_ids and _types(field, shown[name]) != _types(field, None)
     }
     return contradicted.union(undescribed_fields(schema, shown))
+
+
+def _confirmed(schema: ResourceSchema, target: RecordShape) -> set[str]:
+    """Fields of which the target's own records have the type that its description says."""
+    payload = schema.create.fields if schema.create else {}
+    shown = {name: target.fields[name] for name in payload.keys() & target.fields.keys()}
+    return {name for name, field in shown.items() if field.kinds and _types(payload[name], field)}
 
 
 def contradicted_fields(schema: ResourceSchema, records: Iterable[Mapping[str, Any]]) -> set[str]:

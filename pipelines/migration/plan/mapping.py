@@ -124,7 +124,9 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 fields=fields,
                 keys=self.keys or learned.keys,
                 takes={
-                    name: _with_answers(rule, fields[name]) for name, rule in learned.takes.items() if name in fields
+                    name: _with_answers(rule, fields[name])
+                    for name, rule in learned.takes.items()
+                    if name in fields and not fields[name].refers  # its line says in which form it is sent
                 },
                 left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
                 unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),

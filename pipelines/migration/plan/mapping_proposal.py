@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,7 +15,6 @@ from pipelines.inventory import LIST_PATHS
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, several
 from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import (
-    COMPLETED,
     PUBLICATIONS,
     RESOURCE_TYPES,
     ResourceType,
@@ -33,7 +32,7 @@ from pipelines.records.additional_fields import is_counter, is_managed
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
-from pipelines.records.shapes.field_names import keys_of
+from pipelines.records.shapes.field_names import keys_of, words_of
 from pipelines.records.values import text_of
 from pipelines.report.issues import safe_text
 
@@ -107,9 +106,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
             comments[name] += (
                 f". '{target}' demands it: say what new records get of the {lacking:,} that lack it, or take `fill` away"
             )
-    after_create = dict[str, str]()
-    if COMPLETED in learned.left_out and f"PATCH /{LIST_PATHS[learned.resource]}/{{}}/complete" in operations:
-        after_create[COMPLETED] = "PATCH complete"
+    after_create = dict(_actions(learned, operations))
     sent = _keys(fields) | after_create.keys()
     left_out = {key: why for key, why in learned.left_out.items() if key not in sent}
     left_out |= {name: LeftOut.FILLED_BY_SERVICE for name in filled if name not in sent | _FILLED_ANYWHERE}
@@ -135,6 +132,15 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     )
     shown = frozenset({*shape.fields, *learner.apart.objects, *(f"{OF_AUTHORS}{name}" for name in of_authors)})
     return Proposal(learned.resource, _about(learner, target), known_from, mapping, comments, shown)
+
+
+def _actions(learned: ResourceType, operations: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each time that is not sent, and the described request which sets it: `published_at` and `PATCH publish`."""
+    for operation in operations:
+        method, _, path = operation.partition(f" /{LIST_PATHS[learned.resource]}/{{}}/")
+        names = (name for name in learned.left_out if path and words_of(name)[-1:] in (["at"], ["on"]))
+        if method in ("PATCH", "PUT") and path.isalpha() and path != "merge":
+            yield from ((name, f"{method} {path}") for name in names if words_of(name)[0].startswith(path.lower()))
 
 
 def _requests(learned: ResourceType) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType
 from pipelines.migration.plan.build import without_questions
-from pipelines.migration.plan.codes import differing_codes, texts_of
+from pipelines.migration.plan.codes import differing_codes
 from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.records.left_out import LeftOut
 from pipelines.shapes.model import ResourceSchema
@@ -49,11 +49,7 @@ def asked_learners(
         for name in source
     }
     types = {name: without_questions(learner.type) for name, learner in learners.items()}
-    texts = {
-        (name, path): known
-        for name, learner in learners.items()
-        for path, known in texts_of(learner.type, learner.records()).items()
-    }
+    texts = {(name, path): known for name, learner in learners.items() for path, known in learner.texts().items()}
     for name, codes in differing_codes(texts, types, source, target).items():
         learners[name].ask(codes)
     return learners
@@ -116,6 +112,27 @@ def test_a_code_is_found_at_any_depth_and_never_sent_without_an_answer(tmp_path:
         assert form.why
 
 
+@pytest.mark.parametrize("code", ["dep", "DEP/7", "DEP, MAIN"])
+def test_a_code_is_found_in_any_case_and_in_a_part_of_a_text(tmp_path: Path, code: str) -> None:
+    """Also where some of the codes are those of no record."""
+    copies = [
+        {"id": n, "barcode": f"B{n}", "place": place} for n, place in enumerate((code, "MAIN", "GONE", "LOST"), 1)
+    ]
+    learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], [MAIN, ("DEP", "Annex")])
+    assert code in file_of(text_of(learners.values())).resources["hard_copies"].named["place"].values
+
+
+@pytest.mark.parametrize("value", [True, 1, {"since": 2020}])
+def test_codes_as_keys_are_not_sent(tmp_path: Path, value: Any) -> None:
+    """Whatever stands beside them, such as a number that may be an id, too."""
+    copies = [{"id": 1, "barcode": "B1", "stock": {"DEP": value, "MAIN": value}}]
+    learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], [MAIN, ("DEP", "Annex")])
+    learned = without_questions(learners["hard_copies"].type)
+    form = learned.form(copies[0])
+    assert form.values == {"barcode": "B1"}
+    assert {*form.why.values()} == {LeftOut.UNKNOWN_REFERENCE}
+
+
 def test_a_code_that_came_after_the_answers_is_not_sent_and_one_in_same_is_named(tmp_path: Path) -> None:
     copies = [{"id": n, "barcode": f"B{n}", "place": code} for n, code in enumerate(("MAIN", "DEP"), 1)]
     learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], [("DEP", "Main stack"), ("MAIN", "Depot")])
@@ -150,7 +167,7 @@ def test_codes_of_persons_are_in_no_file(tmp_path: Path) -> None:
         library=lambda: source,
     )
     types = {"tasks": learner.type, "users": RESOURCE_TYPES["users"]}
-    texts = {("tasks", path): known for path, known in texts_of(learner.type, learner.records()).items()}
+    texts = {("tasks", path): known for path, known in learner.texts().items()}
     learner.ask(differing_codes(texts, types, source, target)["tasks"])
     assert "anna" not in text_of([learner])
     assert learner.type.left_out["who"] == LeftOut.UNKNOWN_REFERENCE

@@ -565,6 +565,51 @@ def test_a_kind_that_no_record_has_is_named(tmp_path: Path) -> None:
         )
 
 
+def test_a_state_is_set_by_the_described_request_of_its_name(tmp_path: Path) -> None:
+    record = {"id": 1, "name": "A", "published_at": "2026-11-01T10:00:00Z", "looked_at": "2026-11-02T10:00:00Z"}
+    fields = {"name": FieldSchema(["string"])}
+    times = dict.fromkeys(("published_at", "looked_at"), FieldSchema(["string"], read_only=True))
+    schema = ResourceSchema(record=fields | times, create=PayloadSchema(fields))
+    learner = learner_of(tmp_path, [record], schema, "collections")
+    operations = ["PATCH /collections/{}/publish", "GET /collections/{}/look", "PATCH /tasks/{}/look"]
+    proposal = propose(learner, "new", operations)
+    assert proposal is not None
+    assert (proposal.mapping.after_create, proposal.mapping.left_out) == (
+        {"published_at": "PATCH publish"},
+        ("looked_at",),
+    )
+
+
+def test_ids_are_sent_in_the_form_in_which_the_target_shows_them(tmp_path: Path) -> None:
+    records = [{"id": 1, "title": "A", "publication_id": "7"}]
+    learner = learner_of(tmp_path, records, ResourceSchema(), target=[{"id": 9, "title": "B", "publication_id": 70}])
+    assert learner.type.fields["publication_id"].sent_as == "number"
+
+
+def test_a_field_that_the_file_alone_makes_a_reference_has_the_form_of_its_line(tmp_path: Path) -> None:
+    """What the description says of its type is said of what is sent, and not of the id."""
+    schema = ResourceSchema(create=PayloadSchema({"title": FieldSchema(["string"]), "who": FieldSchema(["string"])}))
+    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "who": "x"}], schema, read=["users"])
+    line = 'who = { leads_to = "users", sent_as = "text" }'
+    followed = file_of(f'[tasks]\nsame = ["title"]\n[tasks.fields]\n{line}\n').follow(learner.type)
+    assert followed.form({"title": "A", "who": "5"}).values == {"title": "A", "who": 5}
+
+
+def test_what_the_target_takes_and_shows_counts_although_the_source_has_another_type(tmp_path: Path) -> None:
+    schema = ResourceSchema(create=PayloadSchema({"title": FieldSchema(["string"]), "new": FieldSchema(["boolean"])}))
+    learner = TypeLearner(
+        RESOURCE_TYPES["tasks"],
+        listing(tmp_path, "tasks", [{"id": 1, "title": "A", "new": "Y"}]),
+        listing(tmp_path, "target", [{"id": 9, "title": "B", "new": True}]),
+        schema,
+        posted={},
+        same_service=True,
+        read={},
+        library=dict,
+    )
+    assert learner.type.form({"title": "A", "new": "Y"}).why == {"new": LeftOut.OTHER_TYPE}
+
+
 def test_the_form_of_requests_is_a_line_that_a_plan_follows(tmp_path: Path) -> None:
     """By the description, or assumed; what a person writes there counts for each request."""
     records = [{"id": 1, "title": "A"}]
