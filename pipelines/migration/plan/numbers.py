@@ -57,6 +57,9 @@ _KIND_AND_NUMBER = re.compile(
 """Matches a text that ends in a kind and a number, as in `user 3`, `User ID: 3`, `use:3` or `see loc-3`: one of all records, or it may be a
 title."""
 
+_WITH_AFFIX = re.compile(r"(\D{1,20})([0-9]{1,18})(\D{0,20})")
+"""Matches a text with one number, as in `U3` and `(LIB)000003`."""
+
 _TITLES = frozenset({"name", "title", "label", "heading"})
 """Last words of fields whose texts name their own record, as `Task 3` may."""
 
@@ -89,7 +92,9 @@ class _Values:
     """The values that the records of a resource have at one path."""
 
     def __init__(self) -> None:
-        self.numbers = set[RecordId]()
+        self._numbers = set[RecordId]()
+        self._by_affix = dict[tuple[str, str], set[RecordId]]()
+        """The texts around numbers → these."""
         self._others = set[str]()
         """Such as -1 or `none`, which may stand for no record."""
         self._are_measures = self._are_several = False
@@ -99,10 +104,21 @@ class _Values:
         """Add a value, with the ids that it may be."""
         if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
             self._are_measures = True
-        elif numbers and len(self.numbers) < MOST_VALUES:
-            self.numbers.update(numbers)
+        elif numbers and len(self._numbers) < MOST_VALUES:
+            self._numbers.update(numbers)
         elif not numbers and len(self._others) <= MOST_VALUES:
             self._others.add(str(value))
+
+    def add_text(self, text: str) -> None:
+        """Add a text that is no number: where all have one number behind the same letters, it may be an id, too."""
+        if (affixed := _WITH_AFFIX.fullmatch(text)) and len(self._by_affix) <= 1:
+            self._by_affix.setdefault((affixed[1], affixed[3]), set()).add(int(affixed[2]))
+
+    @property
+    def numbers(self) -> set[RecordId]:
+        """Those that may be ids."""
+        affixed = next(iter(self._by_affix.values())) if len(self._by_affix) == 1 else set[RecordId]()
+        return self._numbers or (affixed if len(affixed) > 1 else set())
 
     def note_places(self, numbers: Sequence[RecordId]) -> None:
         """Note the numbers of one record in their order: 1, 2, 3 are the places of entries in a list."""
@@ -111,7 +127,8 @@ class _Values:
 
     def may_be_ids(self, path: Path, *, asks_quantities: bool) -> bool:
         """Whether at least half of the different values may be ids. A count never is one."""
-        if self._are_measures or not self.numbers or len(self._others) > len(self.numbers):
+        others = len(self._others) if self._numbers else len(self._others) - len(self.numbers)
+        if self._are_measures or not self.numbers or others > len(self.numbers):
             return False
         if not is_quantity("_".join(path)):  # `borrower: {number: 7}` is the number of a borrower
             return True
@@ -141,8 +158,10 @@ def fields_with_ids(
                 numbers = _numbers(value, is_title=is_title, text_ids=text_ids)
                 values.setdefault(path, _Values()).add(value, numbers)
                 numbers_at.setdefault(path, []).extend(numbers)
-                if name not in addressed and isinstance(value, str) and (resource := _addressed_resource(value)):
-                    addressed[name] = [resource]
+                if isinstance(value, str) and (resource := _addressed_resource(value)):
+                    addressed.setdefault(name, [resource])
+                elif isinstance(value, str) and not (numbers or is_title):
+                    values[path].add_text(value)
             for path, numbers in numbers_at.items():
                 values[path].note_places(numbers)
     may_be_ids = {
