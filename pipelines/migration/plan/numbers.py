@@ -31,6 +31,9 @@ MOST_VALUES = 10_000
 MOST_TEXTS = 100_000
 """Different texts of records that are compared with ids."""
 
+MOST_OF_TEXT = 60
+"""Characters by which texts are told apart."""
+
 MOST_OF_ADDRESS = 500
 """Characters of a text that may be the address of a record."""
 
@@ -107,12 +110,14 @@ class _Values:
         elif numbers and len(self._numbers) < MOST_VALUES:
             self._numbers.update(numbers)
         elif not numbers and len(self._others) <= MOST_VALUES:
-            self._others.add(str(value))
+            self._others.add(str(value)[:MOST_OF_TEXT])
 
     def add_text(self, text: str) -> None:
         """Add a text that is no number: where all have one number behind the same letters, it may be an id, too."""
-        if (affixed := _WITH_AFFIX.fullmatch(text)) and len(self._by_affix) <= 1:
-            self._by_affix.setdefault((affixed[1], affixed[3]), set()).add(int(affixed[2]))
+        if len(self._by_affix) <= 1 and (affixed := _WITH_AFFIX.fullmatch(text)):
+            known = self._by_affix.setdefault((affixed[1], affixed[3]), set())
+            if len(known) < MOST_VALUES:
+                known.add(int(affixed[2]))
 
     @property
     def numbers(self) -> set[RecordId]:
