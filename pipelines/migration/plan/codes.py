@@ -7,8 +7,9 @@ another one there, it would name the wrong record: which code stands for it is a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -20,6 +21,9 @@ from pipelines.records.additional_fields import is_managed
 from pipelines.records.paths import value_at
 from pipelines.records.shapes.field_names import is_quantity
 from pipelines.records.shapes.observation import ANY_KEY
+
+MOST_OBJECTS = 500
+"""Objects within records whose keys are compared; in a map, each value is one."""
 
 LONGEST_CODE = 100
 """Characters of a text that may be a code."""
@@ -70,13 +74,16 @@ class _Codes:
             self._codes[folded] = code
         self._of_record.update(dict.fromkeys(keys, code))
 
-    def named_by(self, text: str) -> str | None:
-        """The code that a text is, or begins with, in any case."""
-        return next((self._codes[part] for part in parts_of(text) if part in self._codes), None)
+    def in_text(self, parts: Sequence[str]) -> list[str]:
+        """The code that a text is, in any case, or those that are parts of it."""
+        if (whole := self._codes.get(parts[0])) is not None:
+            return [whole]
+        return [self._codes[part] for part in parts[1:] if part in self._codes]
 
-    def are_named_by(self, texts: AbstractSet[str]) -> bool:
-        """Whether half of these texts or more name one record each. What several records have, such as a kind, is no code."""
-        return self._is_unique and 2 * sum(self.named_by(text) is not None for text in texts) >= len(texts)
+    def name_half(self, texts: Collection[Sequence[str]]) -> bool:
+        """Whether half of the texts with these parts have a code of one record. What several records have, such as a kind, is no code."""
+        others = (parts for parts in texts if not self.in_text(parts))
+        return self._is_unique and next(islice(others, len(texts) // 2, None), None) is None
 
     def compare(self, code: str | None, keys: AbstractSet[Key]) -> None:
         """Note the code that a record of the target has."""
@@ -86,14 +93,17 @@ class _Codes:
         for earlier in known - {code}:
             self._in_target.setdefault(earlier, []).extend([code] if code is not None else [])
 
-    def differing(self, texts: Iterable[str], *, is_sent: bool) -> dict[str, list[str]]:
-        """Those of the texts that name another record in the target, or none. `is_sent`: whether a new record gets its code."""
+    def differing(self, texts: Mapping[str, Sequence[str]], *, is_sent: bool) -> dict[str, list[str]]:
+        """Those of the texts that name another record in the target, or none.
+
+        `texts`: each with its parts; `is_sent`: whether a new record gets its code.
+        """
         differing = dict[str, list[str]]()
-        for text in sorted(texts):
-            code = self.named_by(text)
-            is_new = code not in self._equal and (code in self._in_target or not is_sent)
-            if is_new or not self._of_others.isdisjoint(parts_of(text)):
-                differing[text] = self._in_target.get(code or "", [])
+        for text, parts in sorted(texts.items()):
+            codes = self.in_text(parts)
+            unequal = [code for code in codes if code not in self._equal and (code in self._in_target or not is_sent)]
+            if unequal or not (codes or is_sent) or not self._of_others.isdisjoint(parts):
+                differing[text] = [other for code in codes for other in self._in_target.get(code, ())]
         return differing
 
 
@@ -103,21 +113,24 @@ def differing_codes(
     source: Mapping[str, RecordListing],
     target: Mapping[str, RecordListing],
 ) -> dict[str, dict[str, DifferingCodes]]:
-    """Resource → path of a field all of whose texts are codes of records → those that differ in the target.
+    """Resource → path of a field half of whose texts or more have codes of records → those that differ in the target.
 
     `texts`: those of each field; `types`: how the records of each resource are moved, by which they are matched. What the service documents
     of publications are no codes.
     """
     differing = dict[str, dict[str, DifferingCodes]]()
-    every_text = {part for known in texts.values() for text in known for part in parts_of(text)}
+    parts_at = {place: {text: parts_of(text) for text in known} for place, known in texts.items()}
+    every_text = {part for known in parts_at.values() for parts in known.values() for part in parts}
     compared_owners = [owner for owner in target if owner in types]
     for owner in compared_owners if every_text else ():
         owners = _matched_by_values(types[owner])
         of_target = owners.of_target
         codes = _codes(owners, source[owner].records(), every_text)
         named = {
-            place: [field for name, field in codes.items() if place != (owner, name) and field.are_named_by(known)]
-            for place, known in texts.items()
+            place: [
+                field for name, field in codes.items() if place != (owner, name) and field.name_half(known.values())
+            ]
+            for place, known in parts_at.items()
         }
         compared = [field for field in codes.values() if any(field in fields for fields in named.values())]
         for record in target[owner].records() if compared else ():
@@ -127,7 +140,7 @@ def differing_codes(
         sent = {key for name in owners.fields if owners.created for key in owners.keys_of(name)}
         for (name, path), fields in named.items():
             for field in fields:
-                if asked := field.differing(texts[name, path], is_sent=field.field in sent):
+                if asked := field.differing(parts_at[name, path], is_sent=field.field in sent):
                     earlier = differing.setdefault(name, {}).get(path, _NONE_DIFFER)
                     differing[name][path] = earlier.joined((owner, field.field), asked)
     return differing
@@ -171,7 +184,8 @@ def keys_of_objects(records: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]
     for record in records:
         for name, value in record.items():
             for path, key in _keys_in(name, value):
-                if len(known := keys.setdefault(f"{path}/{ANY_KEY}", set())) < MOST_VALUES:
+                known = keys.setdefault(path, set()) if len(keys) < MOST_OBJECTS else keys.get(path, set())
+                if len(known) < MOST_VALUES:
                     known.add(key)
     return keys
 
@@ -179,7 +193,7 @@ def keys_of_objects(records: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]
 def _keys_in(path: str, value: object) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for name, member in value.items():
-            yield path, name
+            yield f"{path}/{ANY_KEY}", name
             yield from _keys_in(f"{path}/{name}", member)
     elif isinstance(value, list):
         for entry in value:
