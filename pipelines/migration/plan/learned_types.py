@@ -501,7 +501,7 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
         resource = resource_by_name(assumed, (name, key))
     elif not leads_to and key not in known.may_refer and (is_assumed_plain or not may_name_records(key, field)):
         return FieldMapping(any_order=True) if name in assumed.lists and _is_plain_list(field) else PLAIN
-    elif not (leads_to or field.may_be_ids or field.has_ids):
+    elif not (leads_to or field.may_be_ids or field.has_ids or (key in known.may_refer and _has_some_ids(field))):
         return None
     if is_tree(field.entries or field):
         return None
@@ -513,6 +513,11 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     like = shown_there if shown_there and shown_there.kinds else field
     form = _FORMS[is_sent_as_object(described, like), is_sent_as_text(described, like)]
     return FieldMapping(leads_to=resource or OPEN, many=Kind.LIST in field.kinds, sent_as=form, kind=kind)
+
+
+def _has_some_ids(field: FieldShape) -> bool:
+    """Whether a field has nothing but numbers and texts, some of which are ids: `nobody` stands for no record."""
+    return {*field.kinds} <= {Kind.INTEGER, Kind.TEXT} and (Kind.INTEGER in field.kinds or field.digits > 0)
 
 
 def resource_by_name(assumed: ResourceType, paths: Iterable[str]) -> str:

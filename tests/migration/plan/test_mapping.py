@@ -565,6 +565,22 @@ def test_a_kind_that_no_record_has_is_named(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("values", [(5, 6, -1), ("5", "6", "nobody"), (5, "6", "none")], ids=["-1", "texts", "both"])
+def test_a_value_that_stands_for_no_record_is_left_out_and_ends_no_question(
+    tmp_path: Path, values: tuple[Any, ...]
+) -> None:
+    records = [{"id": number, "title": f"T{number}", "who": value} for number, value in enumerate(values, 1)]
+    learner = learner_of(tmp_path, records, ResourceSchema(), read=["users"])
+    text = text_of([learner])
+    assert [question.field for question in file_of(text).questions()] == ["who"]
+    learned = file_of(text.replace('"?"', '"users"')).follow(learner.type)
+    led = [
+        mapped(learned, learned.form(record), lambda _resource, number: (number in {5, 6}, 50)) for record in records
+    ]
+    assert ["who" in form.values for form in led] == [True, True, False]
+    assert led[-1].why
+
+
 def test_a_state_is_set_by_the_described_request_of_its_name(tmp_path: Path) -> None:
     record = {"id": 1, "name": "A", "published_at": "2026-11-01T10:00:00Z", "looked_at": "2026-11-02T10:00:00Z"}
     fields = {"name": FieldSchema(["string"])}
