@@ -131,9 +131,9 @@ class _Values:
         self._are_several |= len(numbers) > 1
 
     def may_be_ids(self, path: Path, *, asks_quantities: bool) -> bool:
-        """Whether at least half of the different values may be ids. A count never is one."""
+        """Whether most of the different values may be ids. A count never is one."""
         others = len(self._others) if self._numbers else len(self._others) - len(self.numbers)
-        if self._are_measures or not self.numbers or others > len(self.numbers):
+        if self._are_measures or others >= len(self.numbers):
             return False
         if not is_quantity("_".join(path)):  # `borrower: {number: 7}` is the number of a borrower
             return True
