@@ -80,10 +80,10 @@ class _Codes:
             return [whole]
         return [self._codes[part] for part in parts[1:] if part in self._codes]
 
-    def name_half(self, texts: Collection[Sequence[str]]) -> bool:
-        """Whether half of the texts with these parts have a code of one record. What several records have, such as a kind, is no code."""
+    def name_most(self, texts: Collection[Sequence[str]]) -> bool:
+        """Whether most of the texts with these parts have a code of one record. What several records have, such as a kind, is no code."""
         others = (parts for parts in texts if not self.in_text(parts))
-        return self._is_unique and next(islice(others, len(texts) // 2, None), None) is None
+        return self._is_unique and next(islice(others, (len(texts) - 1) // 2, None), None) is None
 
     def compare(self, code: str | None, keys: AbstractSet[Key]) -> None:
         """Note the code that a record of the target has."""
@@ -113,7 +113,7 @@ def differing_codes(
     source: Mapping[str, RecordListing],
     target: Mapping[str, RecordListing],
 ) -> dict[str, dict[str, DifferingCodes]]:
-    """Resource → path of a field half of whose texts or more have codes of records → those that differ in the target.
+    """Resource → path of a field most of whose texts have codes of records → those that differ in the target.
 
     `texts`: those of each field; `types`: how the records of each resource are moved, by which they are matched. What the service documents
     of publications are no codes.
@@ -128,7 +128,7 @@ def differing_codes(
         codes = _codes(owners, source[owner].records(), every_text)
         named = {
             place: [
-                field for name, field in codes.items() if place != (owner, name) and field.name_half(known.values())
+                field for name, field in codes.items() if place != (owner, name) and field.name_most(known.values())
             ]
             for place, known in parts_at.items()
         }
