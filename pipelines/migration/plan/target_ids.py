@@ -35,6 +35,7 @@ class TargetIds:
         self._same_library = same_library
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.execute(_SCHEMA)
+        self._db.execute("BEGIN")  # for as long as the file lives, so that a row costs no transaction of its own
         self._known: set[str] = set()
         self.merged: dict[tuple[str, RecordId], RecordId] = {}
 
@@ -46,13 +47,11 @@ class TargetIds:
             if (row.action == Action.CREATE and to_be_created)
             or (row.target_id is not None and row.action in (*PRESENT_ACTIONS, Action.CONFLICT))
         )
-        self._db.execute("BEGIN")
         self._db.executemany(
             "INSERT INTO planned (resource, source_id, target_id) VALUES (?, ?, ?) "
             "ON CONFLICT DO UPDATE SET target_id = excluded.target_id",
             ids,
         )
-        self._db.execute("COMMIT")
 
     def mark_matched(self, resource: str) -> None:
         """Its records are matched: those that are not noted are not in the target."""
