@@ -130,6 +130,10 @@ class FieldMapping(
             return {self.kind: value_at(record, self.kind), "id": value}
         return value
 
+    def read_apart(self, record: Mapping[str, Any], name: str) -> Any:
+        """Its value in a record whose objects are taken apart, so that paths are keys; None where that has none."""
+        return next((record[key] for key in self.keys_of(name) if key in record), None)
+
     def kind_of(self, reference: Any) -> str:
         """The kind beside the id of a reference; empty if it has none."""
         return (text_of(reference.get(self.kind)) if isinstance(reference, dict) else None) or ""

@@ -89,7 +89,10 @@ class _Codes:
         """Note the code that a record of the target has."""
         known = {self._of_record[key] for key in keys & self._of_record.keys()}
         if code is not None:
-            self._equal.add(code) if code in known else self._of_others.add(code.casefold())
+            if code in known:
+                self._equal.add(code)
+            else:
+                self._of_others.add(code.casefold())
         for earlier in known - {code}:
             self._in_target.setdefault(earlier, []).extend([code] if code is not None else [])
 
@@ -153,8 +156,7 @@ def texts_of(resource_type: ResourceType, records: Iterable[Mapping[str, Any]]) 
     texts = dict[str, set[str] | None]()
     for record in records if plain else ():
         for name, part in plain.items():
-            field_value = next((record[key] for key in part.keys_of(name) if key in record), None)
-            for names, value in values_in((name,), field_value):
+            for names, value in values_in((name,), part.read_apart(record, name)):
                 path = "/".join(names)
                 known = texts.setdefault(path, set())
                 code = code_of(names[-1], value)
@@ -173,7 +175,7 @@ def code_of(name: str, value: object) -> str | None:
 
 
 def parts_of(text: str) -> list[str]:
-    """A text and its parts, without regard to case: `DEP/7` and `DEP, READ` begin with a code."""
+    """A text and its parts, without regard to case: `DEP/7` and `DEP, READ` have codes."""
     folded = text.casefold().strip()
     return [folded, *filter(None, (part.strip() for part in re.split(r"[/|:;,]", folded)))]
 

@@ -280,7 +280,7 @@ def words_in(records: Iterable[Mapping[str, Any]], parts: Mapping[str, FieldMapp
     words = {path: Counter[str]() for path, part in parts.items() if not (part.refers or part.entries)}
     for record in records if words else ():
         for path, uses in words.items():
-            value = next((record[key] for key in parts[path].keys_of(path) if key in record), None)
+            value = parts[path].read_apart(record, path)
             texts = [entry for entry in several(value) if entry is not None] if len(uses) <= MOST_WORDS else ()
             uses.update(text if isinstance(text, str) and not re.search("[0-9]", text) else "0" for text in texts)
     return {path: uses for path, uses in words.items() if 0 < len(uses) <= MOST_WORDS and "0" not in uses}

@@ -178,7 +178,7 @@ def _other_values(learner: TypeLearner) -> dict[str, list[str]]:
     other_values: dict[str, dict[str, None]] = {path: {} for path in chosen}
     for record in learner.records() if chosen else ():
         for path, values in other_values.items():
-            value = next((record[key] for key in parts[path].keys_of(path) if key in record), None)
+            value = parts[path].read_apart(record, path)
             for entry in several(value) if value is not None else ():
                 text = text_of(entry)
                 if text and text not in chosen[path] and text.isprintable() and len(values) < MOST_ASKED:

@@ -137,7 +137,7 @@ class _Values:
             return False
         if not is_quantity("_".join(path)):  # `borrower: {number: 7}` is the number of a borrower
             return True
-        are_places = self._are_places and self._are_several and "/" in "/".join(path)
+        are_places = self._are_places and self._are_several and (len(path) > 1 or "/" in path[0])
         return asks_quantities and not are_places and words_of(path[-1])[-1:] != ["count"]
 
 
