@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from cli.commands.analysis import query, tables
-from cli.commands.application import Application, Group
+from cli.commands.application import Application
 from cli.commands.backups import backup, describe, doctor, nightly, report, stage, status
 from cli.commands.migration import drill, migrate, restore
 from cli.commands.sign_in import login, whoami
@@ -27,19 +27,7 @@ _COMMANDS = {
 """Heading in the help → commands."""
 
 
-class _Commands(Group):
-    def list_commands(self, ctx: Any) -> list[str]:
-        """In the order of the help; Typer puts the groups last."""
-        order = [
-            command.info.name if isinstance(command, typer.Typer) else command.__name__
-            for group in _COMMANDS.values()
-            for command in group
-        ]
-        return sorted(super().list_commands(ctx), key=order.index)
-
-
 app = Application(
-    cls=_Commands,
     name="bookferry",
     help="Backs up, migrates and stages a hosted library for analysis.",
     pretty_exceptions_enable=False,

@@ -8,7 +8,6 @@ from itertools import starmap
 from typing import Any
 from uuid import uuid4
 
-import msgspec
 from rich.console import RenderableType
 
 from cli.boundary import explained_error, message_of, stop_message
@@ -122,7 +121,7 @@ def _stored(files: FileTotals) -> str:
 
 def _document(settings: Settings, made: MadeBackup, page: str | None) -> dict[str, Any]:
     """The JSON document of a backup. Scripts rely on its keys."""
-    document = {name: msgspec.to_builtins(getattr(made.snapshot.manifest, name)) for name in _FACTS}
+    document = {name: getattr(made.snapshot.manifest, name) for name in _FACTS}
     document |= {
         "counts": made.snapshot.counts,
         "not_read": made.snapshot.not_read,

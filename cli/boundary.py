@@ -6,8 +6,6 @@ import functools
 import importlib
 import inspect
 import logging
-import os
-import select
 import signal
 import sys
 import traceback
@@ -20,7 +18,7 @@ from rich.text import Text
 
 from cli.command_lines import one_call, with_command_lines
 from cli.options import COMMON_OPTIONS, settings_of
-from cli.output import Answer, plain_console, print_answer, visible, warning, write_json
+from cli.output import Answer, plain_console, print_answer, stdout_errors, visible, warning, write_json
 from cli.stop_signals import StopRequest, stops_delivered
 from pipelines.errors import BookferryError, ExitStatus, StorageError
 from pipelines.service.redaction import redact
@@ -33,8 +31,9 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     """Parse and run one command line. Returns its exit status."""
 
     def body() -> int:
-        status = int(app(list(arguments), prog_name="bookferry", standalone_mode=False) or 0)
-        sys.stdout.flush()
+        with stdout_errors():
+            status = int(app(list(arguments), prog_name="bookferry", standalone_mode=False) or 0)
+            sys.stdout.flush()
         return status
 
     with one_call(), _warnings_shown():
@@ -128,42 +127,16 @@ def _status_of(action: Callable[[], int], *, as_json: bool, stopped: str = STOPP
     except typer.TyperException as error:
         return _report_usage_error(error, as_json=as_json)
     except Exception as error:  # noqa: BLE001  the last place where an error can be reported
-        if _is_closed_pipe(error):
-            return ExitStatus.CLOSED_PIPE
         explained = explained_error(error)
         status = ExitStatus.FAILED if explained is None else explained.exit_status
         return fail(message_of(error, explained), status, as_json=as_json)
-    except BaseException as interruption:
-        if isinstance(interruption, SystemExit) and _is_broken_pipe(interruption):  # from Typer's help
-            return ExitStatus.CLOSED_PIPE
-        if not isinstance(interruption, StopRequest):
-            raise
+    except SystemExit as end:
+        # the reader of our output, such as `head`, has closed it; Rich lets further output go nowhere
+        return ExitStatus.CLOSED_PIPE if isinstance(end.__context__, BrokenPipeError) else int(end.code or 0)
+    except StopRequest as interruption:
         # 130 or 143, as a shell reports a process that the signal ended
         status = ExitStatus.TERMINATED if interruption.number == signal.SIGTERM else ExitStatus.INTERRUPTED
         return fail(_noted(interruption.message or stopped, interruption), status, as_json=as_json)
-
-
-def _is_closed_pipe(error: BaseException) -> bool:
-    """Whether the reason of an error is that the reader of our output, such as `head`, has closed it. Further output goes nowhere.
-
-    A connection or another process may raise `BrokenPipeError`, too: such an error must not end the command in silence.
-    """
-    if not _is_broken_pipe(error):
-        return False
-    closed = [stream for stream in (sys.stdout, sys.stderr) if _has_no_reader(stream.fileno())]
-    for stream in closed:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    return bool(closed)
-
-
-def _is_broken_pipe(error: BaseException) -> bool:
-    return any(isinstance(each, BrokenPipeError) for each in _with_causes(error))
-
-
-def _has_no_reader(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 def _report_usage_error(error: typer.TyperException, *, as_json: bool) -> int:

@@ -26,14 +26,12 @@ def tenants(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def snapshots(ctx: typer.Context, incomplete: str) -> list[str]:
     """The tenants, each for its newest snapshot, and every snapshot of each: TENANT/SNAPSHOT."""
-    return _offered([*_tenants(ctx), *map("/".join, _snapshots(ctx))], incomplete)
+    return _offered([*_tenants(ctx), *_snapshots(ctx)], incomplete)
 
 
-def snapshot_ids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The ids of the snapshots of the tenants that the command names, or of all."""
-    # Typer leaves a tenant among the arguments while an option lacks its value
-    named = {str(ctx.params.get("tenant")), *ctx.args}.intersection(_tenants(ctx))
-    return _offered((snapshot for tenant, snapshot in _snapshots(ctx) if not named or tenant in named), incomplete)
+def snapshot_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Every snapshot: TENANT/SNAPSHOT."""
+    return _offered(_snapshots(ctx), incomplete)
 
 
 def plans(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -56,11 +54,9 @@ def _tenants(ctx: typer.Context) -> list[str]:
     return [*tables] if isinstance(tables, dict) else []
 
 
-def _snapshots(ctx: typer.Context) -> list[tuple[str, str]]:
-    """Tenant and id of each snapshot of the configured tenants."""
+def _snapshots(ctx: typer.Context) -> list[str]:
     folders = _folders(ctx, "snapshots/tenant=*/snapshot=*")
-    names = [(path.parent.name.partition("=")[2], path.name.partition("=")[2]) for path in folders]
-    return [name for name in names if name[0] in _tenants(ctx)]
+    return [f"{path.parent.name.partition('=')[2]}/{path.name.partition('=')[2]}" for path in folders]
 
 
 def _folders(ctx: typer.Context, pattern: str) -> list[Path]:

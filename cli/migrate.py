@@ -62,6 +62,7 @@ def make_plan(
 ) -> Answer:
     """Plan a migration, from a new backup of a tenant, or from a snapshot. `options`: those of `Migration.plan`."""
     check_target(settings, target)
+    settings.check_sign_in(target)  # a backup may take hours before the target is asked
     with migrating(settings) as (migration, display):
         if source in settings.tenants and not newest:
             if source == target:
@@ -78,7 +79,6 @@ def make_plan(
 def map_libraries(settings: Settings, *, source: str, target: str, resources: str) -> Answer:
     """Write the mapping file of two libraries, and say what a person must answer."""
     check_target(settings, target)
-    settings.check_sign_in(target)
     with migrating(settings) as (migration, _display):
         snapshot = migration.find_source(source)
         mapping = migration.map(snapshot, target, names_in(resources))
@@ -98,7 +98,7 @@ def decide_plan(settings: Settings, *, plan: str, file: Path) -> Answer:
     with Migration(settings) as migration:
         decided = find_plan(migration.data, plan)
         result = take_over(migration.data, decided, file)
-    return Answer(msgspec.to_builtins(result), taken_over_lines(decided, result))
+    return Answer(result, taken_over_lines(decided, result))
 
 
 def apply_plan(
@@ -142,7 +142,6 @@ def _showing_failures(migration: Migration) -> Iterator[None]:
 
 def planned(migration: Migration, source: str, target: str, **options: Any) -> Plan:
     """Plan a migration, and tell Dagster of the plan. `options`: those of `Migration.plan`."""
-    migration.settings.check_sign_in(target)
     plan = migration.plan(migration.find_source(source), target, **options)
     tell_dagster(migration.settings, "migration:plan_results", plan, what=f"plan {plan.name}")
     return plan
@@ -150,7 +149,6 @@ def planned(migration: Migration, source: str, target: str, **options: Any) -> P
 
 def applied_plan(migration: Migration, plan: Plan, limits: Limits, selection: Selection = EVERYTHING) -> ApplyResult:
     """Write a plan, and tell Dagster what was written."""
-    migration.settings.check_sign_in(plan.facts.target.tenant)
     applied = migration.apply(plan, limits=limits, selection=selection)
     what = f"what was written of plan {plan.name}"
     tell_dagster(migration.settings, "migration:load_results", plan, applied, what=what)
@@ -161,10 +159,8 @@ def verified(
     migration: Migration, plan: Plan, *, contents: bool = False, evidence: Path | None = None
 ) -> MigrationVerification:
     """Verify a plan, and tell Dagster of the verification."""
-    target = plan.facts.target.tenant
-    migration.settings.check_sign_in(target)
     verification = migration.verify(plan, contents=contents, evidence=evidence)
-    what = f"the verification of plan {plan.name}"
+    what, target = f"the verification of plan {plan.name}", plan.facts.target.tenant
     tell_dagster(migration.settings, "migration:proof_results", target, verification, what=what)
     return verification
 
@@ -185,11 +181,10 @@ def undo_plan(settings: Settings, *, plan: str, really: bool, force: bool) -> An
     """Undo what a plan wrote, or with `really` unset only say what would be undone."""
     with migrating(settings) as (migration, _display):
         written = find_plan(migration.data, plan)
-        settings.check_sign_in(written.facts.target.tenant)
         with _showing_failures(migration):
             undone = migration.undo(written, really=really, limits=_limits(force=force))
     status = ExitStatus.PARTIAL if undone.left else ExitStatus.COMPLETE
-    return Answer(msgspec.to_builtins(undone), undone_lines(written, undone), status)
+    return Answer(undone, undone_lines(written, undone), status)
 
 
 def show_status(settings: Settings, *, plan: str, record: int | None) -> Answer:
@@ -197,9 +192,8 @@ def show_status(settings: Settings, *, plan: str, record: int | None) -> Answer:
     with Migration(settings) as migration:
         found = find_plan(migration.data, plan)
         if record is not None:
-            settings.check_sign_in(found.facts.target.tenant)
             view = migration.three_way(found, record)
-            return Answer(msgspec.to_builtins(view), record_lines(view))
+            return Answer(view, record_lines(view))
         status = migration.status(found)
     document = {**msgspec.to_builtins(status), "complete": status.complete, **_beside(found, status.lacking)}
     is_partial = status.lacking.total or status.undecided or status.refused or status.parked
@@ -208,9 +202,8 @@ def show_status(settings: Settings, *, plan: str, record: int | None) -> Answer:
 
 def _beside(plan: Plan, lacking: Lacking) -> dict[str, Any]:
     """What the target does not get: all of it in numbers, the values by their fields, and records that wait for a decision."""
-    losses = msgspec.to_builtins(losses_of(plan, lacking))
     return {
-        "losses": losses,
+        "losses": losses_of(plan, lacking),
         "unsent": plan.facts.not_moved.by_field,
         "conflicts": plan.facts.count(Action.CONFLICT),
     }

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
 from rich.console import RenderableType
 
 from cli.command_lines import command_line
@@ -34,11 +33,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     ends = datetime.now(UTC) + timedelta(minutes=facts.minutes)
     return {
         "plan": facts.plan,
-        "losses": msgspec.to_builtins(losses_of(plan)),
+        "losses": losses_of(plan),
         **{action: facts.count(action) for action in Action},
         "quarantined": facts.count(Action.QUARANTINED) + facts.unfit,
         "files": facts.files.upload,
-        "file_counts": msgspec.to_builtins(facts.files),
+        "file_counts": facts.files,
         "requests": facts.requests,
         "minutes": round(facts.minutes, 2),
         "finishes_at": ends.isoformat(timespec="seconds"),
@@ -50,10 +49,10 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "approval": facts.approval,
         "path": str(plan.folder),
         "notes": facts.notes,
-        "lacking": msgspec.to_builtins(facts.not_moved.lacking),
-        "findings": msgspec.to_builtins(facts.not_moved.first),
+        "lacking": facts.not_moved.lacking,
+        "findings": facts.not_moved.first,
         "unsent": facts.not_moved.by_field,
-        "twins": msgspec.to_builtins(facts.twins or ()),
+        "twins": facts.twins,
     }
 
 
@@ -116,12 +115,11 @@ def headline_lines(plan: Plan, losses: Sequence[Loss]) -> Iterator[RenderableTyp
 def taken_over_lines(plan: Plan, result: TakenOver) -> Iterator[RenderableType]:
     """What was decided, what is left, and the next step."""
     facts = plan.facts
+    withdrawn = f", and withdraws {result.withdrawn:,} of before" if result.withdrawn else ""
     if result.decisions:
-        what = ", ".join(f"{number:,} {decision}" for decision, number in result.decisions.items())
-        since = _numbers(result, "new", "changed", "withdrawn") or "as before"
-        yield f"{counted(result.decided, 'decision')}: {what} ({since})."
+        yield f"The file decides {', '.join(f'{number:,} {decision}' for decision, number in result.decisions.items())}{withdrawn}."
     else:
-        yield warning(f"The file decides nothing{', and withdraws all' if result.withdrawn else ''}.")
+        yield warning(f"The file decides nothing{withdrawn}.")
     rest = f"{counted(result.left, 'conflict')} left to decide." if result.left else "No conflict is left to decide."
     names = ",".join(resource for resource in facts.resources if resource != PUBLICATIONS)
     command = _plan_command(facts.source.tenant, facts.target.tenant, names)
@@ -145,26 +143,30 @@ def applied_lines(plan: Plan, applied: ApplyResult, *, verified: bool = False) -
     yield from findings_lines(applied.findings)
     losses = losses_of(plan, applied.lacking)
     written = ("created", "merged", "linked", "patched", "unchanged", "files_uploaded")
-    nothing = "nothing known to be written" if applied.failed else "nothing written"
-    what = f"{_numbers(applied, *written) or nothing}; {counted(applied.requests, 'request')}"
-    for more in (_numbers(applied, "failed", "quarantined"), in_short(losses)):
-        what += f"; {more}" if more else ""
+    parts = [
+        _numbers(applied, *written) or ("nothing known to be written" if applied.failed else "nothing written"),
+        counted(applied.requests, "request"),
+        _numbers(applied, "failed", "quarantined"),
+        in_short(losses),
+    ]
+    if applied.left:
+        waiting = f", {applied.waiting:,} of them for references to others that are left" if applied.waiting else ""
+        parts.append(f"{counted(applied.left, 'record')} of plan {plan.name} left{waiting}")
+    what = "; ".join(filter(None, parts))
     is_unsent = applied.failed or applied.quarantined or applied.lacking.total
-    rest = f"; {counted(applied.left, 'record')} of plan {plan.name} left" if applied.left else ""
-    waiting = f", {applied.waiting:,} of them for references to others that are left" if applied.waiting else ""
     if applied.complete:
         proposed = "" if verified else f" Next: {command_line('migrate', 'verify', plan.name)}"
         yield verdict("Complete as planned:" if losses else "Complete:", f"{what}.{proposed}", good=not losses)
     elif applied.appeared:
         made = f"the target has {applied.appeared:,} of them by now, which the plan creates"
-        yield verdict("PARTIAL:", f"{what}{rest}: {made}. Make a new plan: it takes them.", good=False)
+        yield verdict("PARTIAL:", f"{what}: {made}. Make a new plan: it takes them.", good=False)
     elif is_unsent or (applied.undecided and not applied.left):
         remedy = f"Decide in {plan.path(HTML)}, and make a new plan."
         if is_unsent:
             remedy = f"{plan.path(ISSUES)} and `status` list them."
-        yield verdict("PARTIAL:", f"{what}{rest}{waiting}. {remedy}", good=False)
+        yield verdict("PARTIAL:", f"{what}. {remedy}", good=False)
     else:
-        yield f"So far: {what}{rest}, as you asked{waiting}."
+        yield f"So far, as you asked: {what}."
 
 
 def proof_lines(plan: Plan, proof: MigrationVerification) -> Iterator[RenderableType]:

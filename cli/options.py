@@ -40,9 +40,12 @@ COMMON_OPTIONS = [
 
 Tenant = Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant of bookferry.toml.")]
 BackedUpTenant = Annotated[str, typer.Argument(autocompletion=completion.tenants, help="A tenant that has snapshots.")]
-SnapshotIdOption = Annotated[
+SnapshotOption = Annotated[
     str | None,
-    typer.Option(autocompletion=completion.snapshot_ids, help="Id of a snapshot. Default: the newest complete one."),
+    typer.Option(
+        autocompletion=completion.snapshot_names,
+        help="A snapshot: TENANT/SNAPSHOT, or its id. Default: the newest complete one.",
+    ),
 ]
 
 

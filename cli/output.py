@@ -8,11 +8,10 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import IO, Any, Literal, NoReturn
+from typing import IO, Any, Literal
 
 import msgspec
 from rich.cells import cell_len
@@ -23,7 +22,6 @@ from rich.text import Text
 
 from cli.command_lines import with_command_lines
 from pipelines.errors import ExitStatus
-from pipelines.humanize import counted
 from pipelines.store.durable import storage_error
 
 PIPED_WIDTH = 160
@@ -41,8 +39,8 @@ MOST_PRINTED = 10
 class Answer:
     """What a command answers."""
 
-    document: Mapping[str, Any] | None
-    """For --json; None where the command has written its document itself."""
+    document: Any
+    """For --json: a result, or a mapping that has some; None where the command has written its document itself."""
     lines: Iterable[RenderableType] = ()
     """For people: text with commands to paste, tables, warnings, and the verdict as the last one."""
     status: ExitStatus = ExitStatus.COMPLETE
@@ -52,7 +50,7 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
     """Print an answer on stdout: its document, or its lines."""
     if not as_json:
         console = plain_console(sys.stdout, width=None if sys.stdout.isatty() else PIPED_WIDTH)
-        with _stdout_errors():
+        with stdout_errors():
             for line in answer.lines:
                 console.print(line)
     elif answer.document is not None:
@@ -64,7 +62,7 @@ def say(text: str = "") -> None:
     plain_console(sys.stderr).print(text)
 
 
-def write_json(document: Mapping[str, Any]) -> None:
+def write_json(document: object) -> None:
     """Print one JSON document on stdout. Values that JSON cannot express become text; infinite numbers and NaN become null."""
     write(msgspec.json.format(json_text(document)) + "\n")
 
@@ -73,7 +71,7 @@ def write(text: str) -> None:
     """Print a part of a document on stdout, unchanged: JSON and CSV are UTF-8, whatever the terminal's characters are."""
     if isinstance(sys.stdout, io.TextIOWrapper) and codecs.lookup(sys.stdout.encoding).name != "utf-8":
         sys.stdout.reconfigure(encoding="utf-8")
-    with _stdout_errors():
+    with stdout_errors():
         sys.stdout.write(text)
         sys.stdout.flush()
 
@@ -100,10 +98,6 @@ class _Console(Console):
         """Print lines of text with the commands in them to paste. Cells of tables stay as they are: they are data."""
         super().print(*(with_command_lines(item) if isinstance(item, str) else item for item in objects), **options)
 
-    def on_broken_pipe(self) -> NoReturn:
-        """Leave the `BrokenPipeError` to `cli.boundary`; Rich would exit with 1."""
-        raise  # noqa: PLE0704  called where Rich handles it
-
 
 def plain_console(file: IO[str], *, width: int | None = None) -> Console:
     """A console that prints text unchanged: text from a library may look like markup or like the name of an emoji."""
@@ -111,12 +105,12 @@ def plain_console(file: IO[str], *, width: int | None = None) -> Console:
 
 
 @contextmanager
-def _stdout_errors() -> Iterator[None]:
-    """Turns a full disk behind stdout into a `StorageError`. A reader that closed the pipe is no such error."""
+def stdout_errors() -> Iterator[None]:
+    """Turns a full disk behind stdout into a `StorageError`, and a reader that closed the pipe into the `SystemExit` of Rich's printing."""
     try:
         yield
     except BrokenPipeError:
-        raise
+        Console().on_broken_pipe()
     except OSError as error:
         raise storage_error(error, "standard output") from error
 
@@ -194,21 +188,18 @@ class ReadableTable:
 def _widths(columns: Sequence[str], texts: Sequence[Sequence[str]], most: int) -> list[int] | None:
     """The width of each column in a table of at most `most` characters, or None if it would be too narrow to be read."""
     cells = [[name, *column] for name, *column in zip(columns, *texts, strict=True)]
-    natural = [max(map(cell_len, column)) for column in cells]
-    widths = [
+    widths = [max(map(cell_len, column)) for column in cells]
+    least = [
         max(min(width, READABLE_WIDTH), *(cell_len(word) for text in column for word in text.split() or [""]))
-        for width, column in zip(natural, cells, strict=True)
+        for width, column in zip(widths, cells, strict=True)
     ]
-    spare = (
-        most - sum(widths) - 3 * len(widths) + 1
-    )  # a line and two spaces between columns, and Rich counts one at each edge
-    if spare < 0:
-        return None
-    by_need = sorted(range(len(widths)), key=lambda index: natural[index] - widths[index])
-    for place, index in enumerate(by_need):
-        more = min(natural[index] - widths[index], spare // (len(by_need) - place))
-        widths[index] += more
-        spare -= more
+    widths = [max(narrow, min(width, most)) for narrow, width in zip(least, widths, strict=True)]
+    # a line and two spaces between columns, and Rich counts one at each edge
+    while sum(widths) + 3 * len(widths) - 1 > most:
+        index = max(range(len(widths)), key=lambda column: widths[column] - least[column])
+        if widths[index] == least[index]:
+            return None
+        widths[index] -= 1
     return widths
 
 
@@ -222,13 +213,3 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
-
-
-def ago(since_seconds: float) -> str:
-    """An age in words, rounded down: 3 hours ago, 2 days ago, just now."""
-    past = timedelta(seconds=max(0, since_seconds))
-    hours, minutes = past.seconds // 3600, past.seconds // 60
-    for number, unit in ((past.days, "day"), (hours, "hour"), (minutes, "minute")):
-        if number:
-            return f"{counted(number, unit)} ago"
-    return "just now"

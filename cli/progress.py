@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 import time
 from collections.abc import Callable
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from cli.output import plain_console, say
+from pipelines.backup.read import Progress
 from pipelines.humanize import counted, duration
-
-if TYPE_CHECKING:
-    from pipelines.backup.read import Progress
-    from pipelines.service.client import Waiting
+from pipelines.service.client import Waiting
 
 LINE_SECONDS = (10, 10, 10, 30)
 """Without a terminal: seconds before each of the first lines. Then one line a minute, so that a long run does not fill a log."""
@@ -31,6 +28,8 @@ STILL_SECONDS = 1.0
 
 SHOWN_WAIT_SECONDS = 3.0
 """Shorter waits are never printed."""
+
+_START = Progress("starting", 0, None, 0)
 
 
 def say_wait(why: Waiting) -> None:
@@ -44,53 +43,55 @@ class ProgressDisplay:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._at: Progress | None = None
+        self._at = _START
         self._began = self._moved = clock()
         self._ends: float | None = None
         self._waits_until, self._reason = self._began, ""
+        self._console = plain_console(sys.stderr)
+        self._bar = Live(
+            console=self._console,
+            get_renderable=self._drawn,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._has_bar = sys.stderr.isatty()  # $FORCE_COLOR makes Rich take a log for a terminal
+        self._pauses = chain(LINE_SECONDS, repeat(60))
+        self._next_line = self._began + next(self._pauses)
 
     def __enter__(self) -> Self:
-        view = _Bar if sys.stderr.isatty() else _Lines  # $FORCE_COLOR makes Rich take a log for a terminal
-        self._view = view(self, plain_console(sys.stderr))
-        self._view.start()
+        if self._has_bar:
+            self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._view.stop()
+        self._bar.stop()
 
     def progress(self, at: Progress) -> None:
         """Record that a page was read or a file was tried."""
         self._moved = self._clock()
-        if self._at is None or self._at.resource != at.resource:
+        if self._at.resource != at.resource:
             self._began, self._ends = self._moved, None
-            if self._at is not None:
+            if self._at is not _START:
                 requests = counted(self._at.requests, "request")
-                self._view.done(f"{self._at.resource}: {self._at.records:,} {self._at.done}, {requests}")
+                self._console.print(f"{self._at.resource}: {self._at.records:,} {self._at.done}, {requests}")
         self._at = at
         if at.expected is not None:
             at_our_rate = (at.expected - at.records) / max(1.0, self._rate(at))
             self._ends = self._moved + max(at.seconds_left, at_our_rate)
+        self._print_line()
 
     def waiting(self, why: Waiting) -> None:
         """Record a wait. If several threads wait, the newest reason is printed."""
         if why.seconds >= SHOWN_WAIT_SECONDS:
             self._waits_until, self._reason = self._clock() + why.seconds, why.reason
-
-    @property
-    def at(self) -> Progress | None:
-        """The newest progress; `None` at the start."""
-        return self._at
-
-    @property
-    def subject(self) -> str:
-        """The resource in progress."""
-        return self._at.resource if self._at is not None else "starting"
+            self._print_line(f"waiting {duration(math.ceil(why.seconds))}: {why.reason}", until=self._waits_until)
 
     @property
     def numbers(self) -> str:
         """Records, records a second, requests, and the time left."""
         at = self._at
-        if at is None:
+        if at is _START:
             return ""
         if at.expected is not None and at.records >= at.expected:
             return f"{at.records:,} {at.done}, {counted(at.requests, 'request')}; {at.afterwards}"
@@ -114,52 +115,20 @@ class ProgressDisplay:
         seconds = max(self._ends, self._waits_until) - self._clock()
         return f", {duration(seconds)} left" if seconds >= 1 else ""
 
-
-class _Bar:
-    """For a terminal: one line that is updated in place, and a second one during a wait."""
-
-    def __init__(self, display: ProgressDisplay, console: Console) -> None:
-        self._display = display
-        self._live = Live(
-            console=console, get_renderable=self._render, transient=True, redirect_stdout=False, redirect_stderr=False
-        )
-        self.start, self.stop = self._live.start, self._live.stop
-        self.done = self._live.console.print
-
-    def _render(self) -> RenderableType:
-        at = self._display.at
-        bar = ProgressBar(
-            total=at.expected if at is not None else None,
-            completed=at.records if at is not None else 0,
-            pulse=at is None or at.expected is None,
-        )
+    def _drawn(self) -> RenderableType:
+        """For a terminal: one line that is updated in place, and a second one during a wait."""
         line = Table.grid(padding=(0, 1), expand=True)
         line.add_column(no_wrap=True)
         line.add_column(ratio=1)
         line.add_column(no_wrap=True)
-        line.add_row(self._display.subject, bar, self._display.numbers)
-        pause = self._display.pause
-        return Group(line, Text(pause, "yellow")) if pause else line
+        bar = ProgressBar(self._at.expected, self._at.records, pulse=self._at.expected is None)
+        line.add_row(self._at.resource, bar, self.numbers)
+        return Group(line, Text(self.pause, "yellow")) if self.pause else line
 
-
-class _Lines:
-    """For a log: a line from time to time."""
-
-    def __init__(self, display: ProgressDisplay, console: Console) -> None:
-        self._display = display
-        self._console = console
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._print_lines, name="progress", daemon=True)
-        self.start = self._thread.start
-        self.done = console.print
-
-    def stop(self) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _print_lines(self) -> None:
-        for pause in chain(LINE_SECONDS, repeat(60)):
-            if self._over.wait(pause):
-                return
-            state = ", ".join(filter(None, (self._display.numbers, self._display.pause)))
-            self._console.print(": ".join(filter(None, (self._display.subject, state))))
+    def _print_line(self, pause: str = "", until: float = 0.0) -> None:
+        """For a log: a line from time to time; before a wait, if its end comes too late for the next one."""
+        now = self._clock()
+        if not self._has_bar and max(now, until) >= self._next_line:
+            self._next_line = now + next(self._pauses)
+            state = ", ".join(filter(None, (self.numbers, pause)))
+            self._console.print(": ".join(filter(None, (self._at.resource, state))))

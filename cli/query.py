@@ -186,8 +186,7 @@ def _is_number(value: object) -> bool:
 def _examples() -> Answer:
     """The example queries with their questions."""
     queries = [
-        {"example": query.name, "question": query.question, "notes": query.notes, "sql": query.sql}
-        for query in examples.all_examples()
+        {"example": query.name, "question": query.question, "sql": query.sql} for query in examples.all_examples()
     ]
     table = ReadableTable(("example", "question"), [(query["example"], query["question"]) for query in queries])
     advice = (

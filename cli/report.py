@@ -44,13 +44,13 @@ def document(report: Report) -> dict[str, Any]:
         "last_night": _changes(report, "last_night"),
         "last_week": _changes(report, "last_week"),
         "record_url": report.record_url,
-        "paths": msgspec.to_builtins(report.paths),
+        "paths": report.paths,
     }
 
 
 def _changes(report: Report, since: str) -> Any:
     """What changed since an earlier snapshot; null where there is none, or where this one is partial."""
-    return msgspec.to_builtins(getattr(report.nights[-1], since)) if report.nights else None
+    return getattr(report.nights[-1], since) if report.nights else None
 
 
 def _fit(figures: Any) -> Any:

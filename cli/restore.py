@@ -47,7 +47,7 @@ def restore_snapshot(
     document = {
         **plan_document(plan),
         **as_json(applied),
-        "verification": msgspec.to_builtins(proof),
+        "verification": proof,
     }
     incomplete = applied.failed + applied.quarantined + applied.lacking.total + plan.facts.count(Action.CONFLICT)
     status = ExitStatus.PARTIAL if incomplete else ExitStatus.COMPLETE

@@ -46,17 +46,12 @@ def run_sandbox(*, context: typer.Context, like: str | None, config: str | None,
 def _like_snapshot(settings: Settings, name: str, arguments: Sequence[str]) -> list[str]:
     """The options for a sandbox with the shapes of a snapshot: an empty library, unless `arguments` name one, to restore into."""
     # A sandbox without a snapshot starts without these
-    import msgspec  # noqa: PLC0415
-
-    from pipelines.drill import snapshot_shapes  # noqa: PLC0415
-    from pipelines.store.durable import storage_errors, write_atomically  # noqa: PLC0415
+    from pipelines.drill import shapes_option  # noqa: PLC0415
     from pipelines.store.stores import open_data  # noqa: PLC0415
 
     data = open_data(settings)
     data.prepare()
     snapshot = data.find_snapshot(name)
-    path = data.path / "rehearsal-shapes.json"
-    with storage_errors(path):
-        write_atomically(path, msgspec.json.format(msgspec.json.encode(snapshot_shapes(data, snapshot))))
     named = any(word == "--tenant" or word.startswith("--tenant=") for word in arguments)
-    return ["--shapes", str(path), *([] if named else ["--tenant", f"{snapshot.manifest.tenant}=empty"])]
+    shapes = shapes_option(data, snapshot, data.path / "rehearsal-shapes.json")
+    return [*shapes, *([] if named else ["--tenant", f"{snapshot.manifest.tenant}=empty"])]

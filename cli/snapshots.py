@@ -10,7 +10,7 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
-from cli.output import MOST_PRINTED, Answer, ReadableTable, ago, first, warning
+from cli.output import MOST_PRINTED, Answer, ReadableTable, first, warning
 from pipelines.humanize import duration, last_and_more, size
 from pipelines.inventory import RESOURCES, plural
 from pipelines.records.files import COVER
@@ -33,7 +33,10 @@ def list_snapshots(settings: Settings, *, tenant: str | None) -> Answer:
         name = snapshot.name.split("/")
         lines.append(SnapshotLine(snapshot, VERIFICATIONS.last(data, *name), DRILLS.last(data, *name)))
     document = {
-        "snapshots": [_line(line, now) for line in lines],
+        "snapshots": [
+            {**snapshot_document(snapshot, now), "last_verified": verified, "last_drilled": drilled}
+            for snapshot, verified, drilled in lines
+        ],
         "damaged": [{"snapshot": snapshot.name, "problem": str(snapshot.problem)} for snapshot in damaged],
     }
     return Answer(document, _list(lines, damaged, now, settings))
@@ -59,20 +62,21 @@ class SnapshotLine(NamedTuple):
     drilled: DrillResult | None
 
 
-def _line(line: SnapshotLine, now: datetime) -> dict[str, Any]:
-    snapshot, verified, drilled = line
+def snapshot_document(snapshot: Snapshot, now: datetime) -> dict[str, Any]:
+    """The JSON document of a snapshot in lists. Scripts rely on its keys."""
     manifest = snapshot.manifest
     return {
         "tenant": manifest.tenant,
         "snapshot": manifest.snapshot,
         "complete": manifest.complete,
+        "finished_at": manifest.finished_at,
         "age_seconds": round((now - datetime.fromisoformat(manifest.finished_at)).total_seconds()),
+        "records": sum(snapshot.counts.values()),
         "counts": snapshot.counts,
         "not_read": snapshot.not_read,
+        "files": manifest.files.kept,
         "bytes": _bytes(snapshot),
         "requests": manifest.requests,
-        "last_verified": verified and {"at": verified.verified_at, "ok": verified.ok, "read_data": verified.read_data},
-        "last_drilled": drilled and {"at": drilled.drilled_at, "ok": drilled.ok, "problems": drilled.problems_count},
         "path": snapshot.address,
     }
 
@@ -90,7 +94,7 @@ def _list(
     rows = [
         (
             snapshot.name,
-            ago((now - datetime.fromisoformat(snapshot.manifest.finished_at)).total_seconds()),
+            ago(snapshot.manifest.finished_at, now),
             "complete" if snapshot.manifest.complete else "PARTIAL",
             f"{sum(snapshot.counts.values()):,}",
             size(_bytes(snapshot)),
@@ -134,8 +138,12 @@ def checked(result: SnapshotVerification | DrillResult | None, now: datetime) ->
     if result is None:
         return "never"
     bad, at = ("FAILED", result.drilled_at) if isinstance(result, DrillResult) else ("DAMAGED", result.verified_at)
-    when = ago((now - datetime.fromisoformat(at)).total_seconds())
-    return when if result.ok else f"{bad}, {when}"
+    return ago(at, now) if result.ok else f"{bad}, {ago(at, now)}"
+
+
+def ago(moment: str, now: datetime) -> str:
+    """How long something is past: `3 h 12 min ago`."""
+    return f"{duration(max(0.0, (now - datetime.fromisoformat(moment)).total_seconds()))} ago"
 
 
 def _manifest(snapshot: Snapshot) -> Iterator[RenderableType]:

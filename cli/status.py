@@ -9,11 +9,10 @@ from typing import Any
 from rich.console import RenderableType
 
 from cli.dagster_runs import RESTART, FailedRun, failed_runs, outdated_tenants, scheduler_runs
-from cli.output import Answer, ReadableTable, ago, verdict, warning
-from cli.snapshots import checked, not_read_lines
+from cli.output import Answer, ReadableTable, verdict, warning
+from cli.snapshots import ago, checked, not_read_lines, snapshot_document
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
-from pipelines.overview.document import document
 from pipelines.overview.libraries import Library, Overview, overview
 from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
@@ -30,14 +29,32 @@ def show_status(settings: Settings) -> Answer:
     failed = failed_runs(settings, state.next_run - timedelta(days=1), backups)
     outdated = outdated_tenants(settings, now)
     status = max(state.exit_status, ExitStatus.PARTIAL) if failed or outdated else state.exit_status
-    runs = None if failed is None else [_run_document(run) for run in failed]
-    facts = {"ok": status is ExitStatus.COMPLETE, "scheduler": scheduler, "failed_runs": runs, "outdated": outdated}
+    document = {
+        "ok": status is ExitStatus.COMPLETE,
+        "next_run": state.next_run,
+        "libraries": [_library_document(library, now) for library in state.libraries],
+        "plans": state.plans,
+        "incomplete": state.incomplete,
+        "scheduler": scheduler,
+        "failed_runs": None if failed is None else [run._asdict() for run in failed],
+        "outdated": outdated,
+    }
     lines = _lines(state, now, failed or [], outdated, scheduler=scheduler)
-    return Answer({**document(state), **facts}, lines, status)
+    return Answer(document, lines, status)
 
 
-def _run_document(run: FailedRun) -> dict[str, Any]:
-    return {**run._asdict(), "ended_at": run.ended_at.isoformat(timespec="seconds")}
+def _library_document(library: Library, now: datetime) -> dict[str, Any]:
+    return {
+        "tenant": library.tenant,
+        "base_url": library.base_url,
+        "api": library.api,
+        "ok": not library.problems,
+        "backup": library.backup and snapshot_document(library.backup, now),
+        "last_verified": library.verified,
+        "last_drilled": library.drilled,
+        "days_left": library.days_left,
+        "problems": library.problems,
+    }
 
 
 def _lines(
@@ -91,7 +108,7 @@ def _row(library: Library, now: datetime) -> tuple[str, ...]:
     backup = library.backup
     return (
         library.tenant,
-        "none" if backup is None else ago(library.backup_age or 0.0),
+        "none" if backup is None else ago(backup.manifest.finished_at, now),
         "" if backup is None else f"{sum(backup.counts.values()):,}",
         "" if backup is None else f"{backup.manifest.files.kept:,}",
         checked(library.verified, now),

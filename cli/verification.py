@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -47,7 +46,7 @@ def verify_snapshots(settings: Settings, *, snapshot: str | None, read_data: str
     for tenant, text in missing.items():
         report_ending(settings, Ending(job="verification", result="failed", tenant=tenant, message=text))
     problems = [*(text for result in results for text in result.problems), *missing.values()]
-    document = {"ok": not problems, "problems": problems, "snapshots": msgspec.to_builtins(results)}
+    document = {"ok": not problems, "problems": problems, "snapshots": results}
     status = ExitStatus.DIFFERENCES if problems else ExitStatus.COMPLETE
     return Answer(document, _lines(results, list(missing.values())), status)
 

@@ -35,7 +35,7 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.sandbox_process import CLIENT_ID, create_locations, sandbox_process, store_sign_in
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
-from pipelines.store.durable import storage_errors
+from pipelines.store.durable import storage_errors, write_atomically
 from pipelines.store.maintenance.results import DRILLS, DrillResult
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -69,7 +69,7 @@ def drill(
     with (
         storage_errors(data.path),
         tempfile.TemporaryDirectory(prefix=".drill-", dir=data.path) as folder,
-        sandbox_process([*_SANDBOX, *_shapes(data, snapshot, Path(folder))]) as ready,
+        sandbox_process([*_SANDBOX, *shapes_option(data, snapshot, Path(folder) / "shapes.json")]) as ready,
     ):
         sandbox_settings = _sandbox_settings(settings, Path(folder), ready["tenants"][TENANT]["base_url"])
         store_sign_in(sandbox_settings, TENANT, ready, TENANT)
@@ -111,21 +111,17 @@ def drill(
     return result
 
 
-def snapshot_shapes(data: DataFolder, snapshot: Snapshot) -> dict[str, Any]:
-    """What `--shapes` of a sandbox takes: the fields of all records of a snapshot, where the service does not document them."""
+def shapes_option(data: DataFolder, snapshot: Snapshot, path: Path) -> list[str]:
+    """The option that gives a sandbox the fields of all records of a snapshot, where the service documents none. `path`: its file."""
     names = [name for name in (*RESOURCE_TYPES, PUBLICATIONS) if name in snapshot.manifest.resources]
     with tempfile.TemporaryDirectory(prefix=".shapes-", dir=data.path) as folder:
         listings = {name: snapshot_listing(data, snapshot, name, Path(folder)) for name in names}
         lists = listings.pop(PUBLICATIONS).lists.values() if PUBLICATIONS in listings else ()
         undocumented = (*snapshot.manifest.residue.get(PUBLICATIONS, ()), *lists)
         additional = additional_names(undocumented, publication_type(STANDARD_KINDS))
-        return sandbox_shapes({name: shape_of(listing) for name, listing in listings.items()}, additional)
-
-
-def _shapes(data: DataFolder, snapshot: Snapshot, folder: Path) -> list[str]:
-    """The option that gives the sandbox the shapes of the snapshot."""
-    path = folder / "shapes.json"
-    path.write_bytes(msgspec.json.encode(snapshot_shapes(data, snapshot)))
+        shapes = sandbox_shapes({name: shape_of(listing) for name, listing in listings.items()}, additional)
+    with storage_errors(path):
+        write_atomically(path, msgspec.json.format(msgspec.json.encode(shapes)))
     return ["--shapes", str(path)]
 
 

@@ -24,13 +24,6 @@ class ExampleQuery:
         """The comment in the first line."""
         return self.sql.partition("\n")[0].removeprefix("--").strip()
 
-    @property
-    def notes(self) -> str:
-        """The rest of the comment: how to read the result."""
-        lines = self.sql.splitlines()[1:]
-        comment = lines[: next((number for number, line in enumerate(lines) if not line.startswith("--")), len(lines))]
-        return " ".join(line.removeprefix("--").strip() for line in comment)
-
 
 def examples_folder() -> str:
     """Where the examples are."""

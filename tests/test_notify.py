@@ -202,7 +202,7 @@ def test_a_mistake_is_told_without_the_address(configure: Configure, notify: str
     [
         ({}, "names the environment variable PING, which is not set"),
         ({"PING": f"http://h/{SECRET}"}, "whose value must be https://"),
-        ({"PING": f"https://me:{SECRET}@h/x"}, "whose value must be an address without blanks, user name"),
+        ({"PING": f"https://me:{SECRET}@h/x"}, "whose value must not have a user name"),
     ],
 )
 def test_a_variable_that_does_not_hold_an_address(configure: Configure, variables: dict[str, str], said: str) -> None:

@@ -31,7 +31,9 @@ def query(  # noqa: PLR0917  one parameter for each option
     ] = False,
     limit: Annotated[
         int,
-        typer.Option(min=0, help="The most rows to show; 0 for all. --json, --csv and --to always give all."),
+        typer.Option(
+            min=0, metavar="NUMBER", help="The most rows to show; 0 for all. --json, --csv and --to always give all."
+        ),
     ] = 100,
     csv: Annotated[
         bool,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli import completion
 from cli.boundary import command
-from cli.options import BackedUpTenant, ConfigOption, JsonOption, SnapshotIdOption, Tenant
+from cli.options import BackedUpTenant, ConfigOption, JsonOption, SnapshotOption, Tenant
 
 STOPPED = (
     "Stopped before the end. No snapshot is published in part, and the last good one is untouched. What was read is stored: the same "
@@ -45,18 +44,14 @@ def nightly(
 @command("cli.describe:describe_tenant")
 def describe(
     tenant: Tenant,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also write a file for an issue: shapes, counts and names of headers, and no value of any record.",
-        ),
-    ] = None,
 ) -> None:
-    """Show the fields of a library's resources: what its description says, what its records have, and where Bookferry keeps each."""
+    """Show the fields of a library's resources: what its description says, what its records have, and where Bookferry keeps each.
+
+    --json prints a document for an issue: shapes, counts and names of headers, and no value of any record.
+    """
 
 
-@command("cli.doctor:examine_tenants", opened=lambda config: config)
+@command("cli.doctor:examine_tenants")
 def doctor(
     tenant: Annotated[
         str | None,
@@ -76,7 +71,7 @@ def status() -> None:
 @command("cli.report:report_on")
 def report(
     tenant: BackedUpTenant,
-    snapshot: SnapshotIdOption = None,
+    snapshot: SnapshotOption = None,
 ) -> None:
     """Report on a snapshot: invalid identifiers, duplicates, missing files; as a web page, and as tables of issues for spreadsheets."""
 
@@ -89,14 +84,7 @@ def stage(
             autocompletion=completion.tenants, help="A tenant of bookferry.toml. Default: all that have snapshots."
         ),
     ] = None,
-    snapshot: Annotated[
-        str | None,
-        typer.Option(
-            "--snapshot",
-            autocompletion=completion.snapshot_ids,
-            help="Id of a complete snapshot. Default: the newest one.",
-        ),
-    ] = None,
+    snapshot: SnapshotOption = None,
     history: Annotated[
         bool, typer.Option("--history", help="Stage every complete snapshot that is not there yet.")
     ] = False,

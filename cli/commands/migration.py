@@ -10,7 +10,7 @@ import typer
 from cli import completion
 from cli.boundary import command
 from cli.commands.application import Application
-from cli.options import BackedUpTenant, SnapshotIdOption
+from cli.options import BackedUpTenant, SnapshotOption
 
 migrate = Application(name="migrate", help="Migrate a library from version 2 to version 3: plan, apply, verify, undo.")
 
@@ -109,7 +109,8 @@ ForceOption = Annotated[
 def apply(
     plan: PlanArgument,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="The most records to write; the next `migrate apply` continues.")
+        int | None,
+        typer.Option(min=1, metavar="NUMBER", help="The most records to write; the next `migrate apply` continues."),
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -186,6 +187,6 @@ def restore(
 @command("cli.restore:drill_tenant")
 def drill(
     tenant: BackedUpTenant,
-    snapshot: SnapshotIdOption = None,
+    snapshot: SnapshotOption = None,
 ) -> None:
     """Prove that a backup can be restored: restore it into a local sandbox, read it again, and compare every field and byte."""

@@ -53,7 +53,7 @@ def ui(
             help="Address to listen on. The default is for this machine only: the web interface asks nobody to sign in.",
         ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the web interface.")] = 3000,
+    port: Annotated[int, typer.Option(min=1, max=65535, metavar="NUMBER", help="Port of the web interface.")] = 3000,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:

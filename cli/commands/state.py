@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-import typer
-
 from cli.boundary import command
 from cli.commands.application import Application
 
@@ -18,13 +14,6 @@ def _group() -> None:
 
 
 @state.command("move")
-@command("cli.state:move_to")
-def move(
-    to: Annotated[
-        Literal["local", "postgres"],
-        typer.Option(
-            "--to", help="local, the data folder, or postgres, the database of postgres_env.", metavar="PLACE"
-        ),
-    ],
-) -> None:
-    """Move the state to a database that several machines share, or back: whole or not at all. If it is stopped, run it again."""
+@command("cli.state:move")
+def move() -> None:
+    """Move the state to the database of postgres_env, which several machines share: whole or not at all. If it is stopped, run it again."""

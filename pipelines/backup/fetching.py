@@ -7,7 +7,6 @@ behind. An expired address is replaced by a fresh one. A file that cannot be fet
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from itertools import count, islice
@@ -22,6 +21,7 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.files.download import DownloadError, Downloads
 from pipelines.service.files.signed_urls import SignedUrls
+from pipelines.service.threads import WorkerPool
 from pipelines.store.parquet import row_batches
 from pipelines.store.snapshots.blobs import Blobs
 from pipelines.store.snapshots.captures import Capture
@@ -30,8 +30,8 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 PARALLEL_FILES = 8
 
-MOST_SECONDS_WAITING = 120.0
-"""Seconds that a file may wait before the listing waits for it: each expired address costs a request."""
+MOST_WAITING = 200
+"""Files that may wait before the listing waits for them: an address expires after some minutes, and a fresh one costs a request."""
 
 MOST_FAILURES_IN_A_ROW = 50
 """Temporary failures in a row before the rest is given up: the storage is down."""
@@ -71,12 +71,11 @@ class FileFetcher:
         self._clock = clock or SystemClock(self._stopped)
         self._open_client = open_client
         self._clients = ExitStack()
-        self._changed = threading.Condition()
         self._names = count(1)
-        self._threads: list[threading.Thread] = []
-        self._listing_ended = False
-        self._failure: BaseException | None = None
+        self._pool = WorkerPool(self._work, PARALLEL_FILES, waiting=MOST_WAITING)
+        self._lock = threading.Lock()
         self._failed_in_a_row = 0
+        self._taken = 0
         self.tried = 0
         """Contents that were tried."""
         self.given_up = ""
@@ -90,45 +89,39 @@ class FileFetcher:
         return self._list
 
     def on_page(self, records: Sequence[msgspec.Raw], page: str) -> None:
-        """Add the files of the page at the address `page`, which was read. Returns once no file waits too long."""
+        """Add the files of the page at the address `page`, which was read. Returns once few enough wait."""
         if files := addressed_files(map(bytes, records)):
-            self.files.add((resolved(file, page) for file in files), self._clock.monotonic())
-            self._begin()
-        with self._changed:
-            while self._is_late() and self._goes_on():
-                self._changed.wait(1.0)
-        self._raise_failure()
+            self.files.add(resolved(file, page) for file in files)
+            self._submit()
 
     def finish(self, on_done: Callable[[int], None]) -> None:
         """Work until no file waits. `on_done` receives the number of files tried, now and then. May be called again for another round."""
-        self._listing_ended = True
-        self._begin()
-        while any(thread.is_alive() for thread in self._threads):
-            with self._changed:
-                self._changed.wait(0.5)
+
+        def is_done() -> bool:
             on_done(self.tried)
-        self._threads.clear()
-        self._raise_failure()
+            return self.tried == self._taken
+
+        self._submit(on_done)
+        self._pool.wait_until(is_done)
 
     def __enter__(self) -> Self:
         self.client = self._clients.enter_context(self._open_client())
         self._transfers = Downloads(self._capture.facts.base_url, client=self.client, clock=self._clock)
         self._addresses = SignedUrls(self.client)
+        self._pool.__enter__()
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        self._give_up("the listing is over")
+        self.given_up = self.given_up or "not tried, because the listing was over"
+        if kind is not None:
+            self._stopped.set()
         try:
-            if kind is None:
-                for thread in self._threads:
-                    thread.join()
-                self._raise_failure()
+            self._pool.__exit__(kind)
         finally:
             self._stopped.set()
             self._transfers.close()
             self._clients.close()
-            for thread in self._threads:
-                thread.join(SHUTDOWN_SECONDS)
+            self._pool.join(SHUTDOWN_SECONDS)
             self.blobs.close()
             if self._list is not None:
                 self._list.close()
@@ -138,52 +131,19 @@ class FileFetcher:
                 self._capture.facts.files_requests += self.client.requests
                 self._capture.save()
 
-    def _is_late(self) -> bool:
-        since = self._list.waiting_since() if self._list is not None else None
-        return since is not None and self._clock.monotonic() - since > MOST_SECONDS_WAITING
+    def _submit(self, on_done: Callable[[int], None] = lambda _: None) -> None:
+        while not self.given_up and (wanted := self.files.take()) is not None:
+            self._taken += 1
+            self._pool.submit(wanted)
+            on_done(self.tried)
 
-    def _goes_on(self) -> bool:
-        return not (self.given_up or self._failure or self._stopped.is_set())
-
-    def _give_up(self, why: str) -> None:
-        with self._changed:
-            self.given_up = self.given_up or why
-            self._changed.notify_all()
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-
-    def _begin(self) -> None:
-        while len(self._threads) < PARALLEL_FILES:
-            thread = threading.Thread(target=self._work, name="files", daemon=True)
-            self._threads.append(thread)
-            thread.start()
-        with self._changed:
-            self._changed.notify_all()
-
-    def _work(self) -> None:
-        try:
-            while (wanted := self._next()) is not None:
-                self._fetch(wanted)
-                with self._changed:
-                    self.tried += 1
-                    self._changed.notify_all()
-        except BaseException as error:  # noqa: BLE001  every error must reach the thread that waits for the files
-            with self._changed:
-                if not self._stopped.is_set():  # else the stop itself broke a request
-                    self._failure = self._failure or error
-                self._changed.notify_all()
-
-    def _next(self) -> Wanted | None:
-        with self._changed:
-            while self._goes_on():
-                if (wanted := self.files.take()) is not None:
-                    return wanted
-                if self._listing_ended:
-                    break
-                self._changed.wait()
-            return None
+    def _work(self, wanted: Wanted) -> None:
+        if self.given_up:
+            self.files.mark_failed(wanted.reference.content_key, self.given_up, temporary=True)
+        else:
+            self._fetch(wanted)
+        with self._lock:
+            self.tried += 1
 
     def _fetch(self, wanted: Wanted) -> None:
         known = wanted.known
@@ -207,7 +167,7 @@ class FileFetcher:
         self.files.mark_failed(wanted.reference.content_key, str(error), temporary=error.may_pass)
         self._failed_in_a_row = self._failed_in_a_row + 1 if error.may_pass else 0
         if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW:
-            self._give_up(f"not tried, after {MOST_FAILURES_IN_A_ROW} failures in a row; the last one: {error}")
+            self.given_up = f"not tried, after {MOST_FAILURES_IN_A_ROW} failures in a row; the last one: {error}"
 
     def _is_stored(self, known: Known) -> bool:
         return known.sha256 is not None and self.blobs.size(known.sha256) == known.bytes
@@ -227,7 +187,7 @@ class FileFetcher:
 
 def _open_list(capture: Capture, data: DataFolder) -> FileList:
     """The file list of a capture. A new one starts with the contents of earlier snapshots."""
-    files = FileList(capture.path, time.monotonic())
+    files = FileList(capture.path)
     if files.is_new:
         files.add_known(_known_contents(data, capture.facts.tenant))
     return files

@@ -6,7 +6,6 @@ without an address, and files that the list lacks. Both can be repeated: stored 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -88,7 +87,7 @@ def _add_missing(files: FileList, capture: Capture) -> None:
     with capture.open_file(_NAME) as file:
         for batch in row_batches(file, names, BATCH_ROWS):
             rows = (FileReference(**row, address=None) for row in batch.to_pylist())
-            files.add(rows, time.monotonic())
+            files.add(rows)
 
 
 def _write_outcomes(capture: Capture, files: FileList) -> FileTotals:

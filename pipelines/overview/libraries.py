@@ -60,8 +60,6 @@ class Library:
     base_url: str
     backup: Snapshot | None
     """The newest complete one."""
-    backup_age: float | None
-    """Seconds since its end."""
     verified: SnapshotVerification | None
     """The last verification of any of its snapshots; likewise the last drill."""
     drilled: DrillResult | None
@@ -111,13 +109,11 @@ def _library(settings: Settings, data: DataFolder, tenant: str, plans: Sequence[
         *_end_of_v2(tenant, days_left),
         *(_unfinished(plan) for plan in plans if plan.begun and plan.target == tenant),
     ]
-    finished = None if complete is None else datetime.fromisoformat(complete.manifest.finished_at)
     return Library(
         tenant=tenant,
         api=chosen.api,
         base_url=chosen.base_url,
         backup=complete,
-        backup_age=None if finished is None else (now - finished).total_seconds(),
         verified=verified[-1] if verified else None,
         drilled=drilled[-1] if drilled else None,
         days_left=days_left,

@@ -9,26 +9,18 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 def checked_base_url(text: str) -> str:
     """Returns `https://host[:port][/path]` in one spelling for each library; http only for this machine itself."""
-    if any(character.isspace() or not character.isprintable() or character == "\\" for character in text):
-        raise ValueError("must not contain blanks, control characters or backslashes")
-    scheme, host, port, parts = _split_address(text)
-    if scheme not in _PORTS or not host:
-        raise ValueError("must be an address such as https://library.example.org")
-    if "@" in parts.netloc:
-        raise ValueError(
-            "must not have a user name or a password in it; name the variables that hold them in username_env and password_env"
-        )
+    parts = _web_address(text)
+    host, path = parts.hostname or "", parts.path.rstrip("/")
     if "?" in text or "#" in text:
         raise ValueError("must not contain a query or a fragment")
-    path = parts.path.rstrip("/")
     if re.search(r"/api(/v\d+(/.*)?)?$", path):
         raise ValueError("must stop before /api: Bookferry adds /api/v2 or /api/v3 itself")
     if {".", ".."} & set(unquote(path).split("/")) or "//" in path or "%" in host:
         raise ValueError("must not contain `.`, `..` or `//` in its path, nor % in its host")
-    if scheme == "http" and not is_loopback(host):
+    if not _keeps_secrets(parts):
         raise ValueError("would send your credentials unencrypted: use https (http is for loopback addresses only)")
-    written_host = f"[{host}]" if ":" in host else host
-    return f"{scheme}://{written_host}{'' if port in (None, _PORTS[scheme]) else f':{port}'}{path}"
+    port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{path}"
 
 
 def library_key(base_url: str) -> str:
@@ -39,16 +31,27 @@ def library_key(base_url: str) -> str:
 _PORTS = {"http": 80, "https": 443}
 
 
-def _split_address(address: str) -> tuple[str, str, int | None, SplitResult]:
-    """Returns scheme, host and port in lower case, and the other parts. urlsplit's own message would show a password in the address."""
+def _web_address(text: str) -> SplitResult:
+    """Returns the parts of an address of the web that has a host, and nothing in which a secret is. No message shows a part of it."""
+    if any(character.isspace() or not character.isprintable() or character == "\\" for character in text):
+        raise ValueError("must not contain blanks, control characters or backslashes")
     try:
-        parts = urlsplit(address)
-        port = parts.port
-    except ValueError:
+        parts = urlsplit(text)
+        is_whole = parts.scheme in _PORTS and parts.hostname and parts.port != 0
+    except ValueError:  # its own message would show a password in the address
+        is_whole = False
+    if not is_whole:
+        raise ValueError("must be an address such as https://library.example.org or https://library.example.org:8443")
+    if "@" in parts.netloc:
         raise ValueError(
-            "must be an address such as https://library.example.org or https://library.example.org:8443"
-        ) from None
-    return parts.scheme, parts.hostname or "", port, parts
+            "must not have a user name or a password in it: username_env and password_env name the variables that have those of a library"
+        )
+    return parts
+
+
+def _keeps_secrets(parts: SplitResult) -> bool:
+    """Whether nobody can read on the way what is sent to an address."""
+    return parts.scheme == "https" or is_loopback(parts.hostname or "")
 
 
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "azure": "az"}
@@ -83,31 +86,20 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _plain_address(address: str) -> tuple[str, str, int | None]:
-    """Returns scheme, host and port of an address that has nothing unusual."""
-    scheme, host, port, parts = _split_address(address)
-    if not address.isascii() or not address.isprintable() or " " in address or "#" in address or "@" in parts.netloc:
-        raise ValueError("must be an address without blanks, user name and #")
-    return scheme, host, port
-
-
 def checked_redirect_uri(address: str) -> str:
     """Returns a redirect address: plain http only for loopback IP literals with an explicit port (service.md#oauth)."""
-    scheme, host, port = _plain_address(address)
-    loopback = scheme == "http" and host != "localhost" and is_loopback(host) and port
-    if not host or not (scheme == "https" or loopback):
+    parts = _web_address(address)
+    is_local = _keeps_secrets(parts) and parts.hostname != "localhost" and parts.port
+    if "#" in address or not (parts.scheme == "https" or is_local):
         raise ValueError(
-            "must be https://..., or http://127.0.0.1:PORT/... with its port (`localhost` is refused by the service)"
+            "must be https://..., or http://127.0.0.1:PORT/... with its port (`localhost` is refused by the service), without a #"
         )
     return address
 
 
 def checked_hook_address(address: str) -> str:
     """Returns the address for reports about runs; http only on this machine. Its knowledge is the right to report: no message shows it."""
-    scheme, host, _port = _plain_address(address)
-    if scheme not in _PORTS or not host:
-        raise ValueError("must be an address such as https://monitoring.example.org/...")
-    if scheme == "http" and not is_loopback(host):
+    if not _keeps_secrets(_web_address(address)):
         raise ValueError("must be https://...: plain http is for loopback addresses only")
     return address
 
@@ -118,11 +110,8 @@ def checked_record_url(text: str) -> str:
         raise ValueError(
             "must not contain blanks, control characters, quotation marks, <, > or backslashes, nor letters outside ASCII"
         )
-    scheme, host, _port, parts = _split_address(text)
-    if scheme not in _PORTS or not host or "@" in parts.netloc or "{" in parts.netloc:
-        raise ValueError(
-            "must be an address such as https://library.example.org/publications/{id}, without a user name"
-        )
+    if "{" in _web_address(text).netloc:
+        raise ValueError("must be an address such as https://library.example.org/publications/{id}")
     if text.count("{id}") != 1 or set("{}") & set(text.replace("{id}", "")):
         raise ValueError("must have {id} once, in the place of the record's number, and no other braces")
     return text

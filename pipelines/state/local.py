@@ -19,7 +19,7 @@ from pipelines.errors import StorageError
 from pipelines.file_access import make_file, make_private_file
 from pipelines.state.leases import LeaseTable
 from pipelines.state.store import Moment, OneConnection, Session, Ticking
-from pipelines.state.tables import VERSION, check_moves, prepare, version_of
+from pipelines.state.tables import VERSION, check_moved, prepare, version_of
 
 LOCK_SECONDS = 30.0
 """Seconds to wait for other writers of the file; each of them needs well under a millisecond."""
@@ -32,7 +32,7 @@ that its own 1000 would let a quick backup wait several times a second."""
 
 
 class LocalState:
-    """The state in the file `path`. Nothing is opened yet. `moving`: use it although it was moved, to finish that.
+    """The state in the file `path`. Nothing is opened yet.
 
     `private`: only this user may open the file, whatever `group` says.
     """
@@ -40,9 +40,8 @@ class LocalState:
     is_own = True
     identity = ""
 
-    def __init__(self, path: Path, *, moving: bool = False, private: bool = False) -> None:
+    def __init__(self, path: Path, *, private: bool = False) -> None:
         self.path = path
-        self.moving = moving
         self.private = private
 
     def fence(self, tenant: str, data: str) -> int:  # noqa: ARG002
@@ -74,9 +73,6 @@ class LocalState:
     def renew_leases(self) -> bool:
         """Not needed: the lock file of the data folder is the lease."""
         return False
-
-    def exclude_writers(self, session: Session) -> None:
-        """Nothing: each transaction does."""
 
     def close(self) -> None:
         """Nothing: each store closes its own connection."""
@@ -150,8 +146,7 @@ class SqliteStore(OneConnection[sqlite3.Connection]):
                 db.execute("BEGIN IMMEDIATE")
                 prepare(tables, str(self._path))
                 db.execute("COMMIT")
-            if not self._state.moving:
-                check_moves(tables, str(self._path))
+            check_moved(tables, str(self._path))
         except BaseException:
             db.close()
             raise

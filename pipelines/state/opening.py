@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.state.local import LocalState
 from pipelines.state.store import State
@@ -17,18 +16,13 @@ def open_state(settings: Settings) -> State:
     return postgres_state(settings)
 
 
-def local_state(settings: Settings, *, moving: bool = False) -> LocalState:
-    """The state in the data folder, whatever the settings name. `moving`: also if it was moved."""
-    return LocalState(settings.data / STATE_FILE, moving=moving)
+def local_state(settings: Settings) -> LocalState:
+    """The state in the data folder, whatever the settings name."""
+    return LocalState(settings.data / STATE_FILE)
 
 
-def postgres_state(settings: Settings, *, moving: bool = False) -> State:
-    """The state in the database, whatever the settings name. `moving`: also if it was moved."""
+def postgres_state(settings: Settings) -> State:
+    """The state in the database, whatever the settings name."""
     from pipelines.state.postgres import PostgresState  # noqa: PLC0415  most users have no database
 
-    return PostgresState(settings.state_database(), libraries=() if moving else libraries_of(settings))
-
-
-def libraries_of(settings: Settings) -> set[str]:
-    """The libraries of a configuration, as moves name them."""
-    return {library_key(tenant.base_url) for tenant in settings.tenants.values()}
+    return PostgresState(settings.state_database())

@@ -37,7 +37,7 @@ class ServerFacts(NamedTuple):
 class PostgresState:
     """The state at the address of a database. Nothing is opened yet; all stores of this object share one session, its leases another.
 
-    `libraries`: those whose state must not have been moved away. `server_clock` and `machine` are for tests.
+    `server_clock` and `machine` are for tests.
     """
 
     is_own = False
@@ -46,11 +46,10 @@ class PostgresState:
         self,
         address: str,
         *,
-        libraries: Collection[str] = (),
         server_clock: Callable[[], float] | None = None,
         machine: str | None = None,
     ) -> None:
-        self._server = Server(address, libraries=libraries)
+        self._server = Server(address)
         self._leases = self.lease_table()
         # An update of `fence`, which is part of a key, waits for this lock; one of `beats` does not
         self._session = ServerSession(self._server, lambda statements: self._leases.check(statements, "FOR KEY SHARE"))
@@ -109,11 +108,6 @@ class PostgresState:
                 statements.execute("SELECT 1")
                 trips.append(perf_counter() - begun)
         return ServerFacts(version, synchronous_commit, fsync, min(trips))
-
-    def exclude_writers(self, session: Session) -> None:
-        """Lock the tables against everybody else's changes."""
-        session.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # the other place may take its time
-        session.execute("LOCK TABLE migration_writes, state_moves IN SHARE ROW EXCLUSIVE MODE")
 
     def close(self) -> None:
         """Close the session; the next transaction opens another."""

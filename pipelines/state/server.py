@@ -5,7 +5,6 @@ A pooler may give each transaction another session of the server, so nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import psycopg
@@ -15,7 +14,7 @@ from pipelines.settings.postgres_address import PostgresAddress
 from pipelines.state.postgres_errors import connection_error
 from pipelines.state.statements import for_postgres, values_for_postgres
 from pipelines.state.store import Values
-from pipelines.state.tables import VERSION, check_moves, prepare, version_of
+from pipelines.state.tables import VERSION, prepare, version_of
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -68,18 +67,17 @@ class Statements:
 
 
 class Server:
-    """The database by its address. `place` is the address without user and password. `libraries`: those whose state must be there.
+    """The database by its address. `place` is the address without user and password.
 
     `history`: SQL for what names the server and its timeline, which a failover changes; empty where this user may not know it.
     """
 
-    def __init__(self, address: str, *, libraries: Collection[str] = ()) -> None:
+    def __init__(self, address: str) -> None:
         parsed = PostgresAddress.parse(address)
         self.place = parsed.place
         self.secret = parsed.secret
         self.history = _HISTORY
         self._conninfo = parsed.conninfo
-        self._libraries = libraries
 
     def connect(self) -> Connection:
         """Open a session whose tables are those of this program. Raises `ConfigurationError` for a server that cannot hold the state."""
@@ -89,7 +87,6 @@ class Server:
                 self._examine(connection)
                 begin(connection)
                 self._make_tables(Statements(connection))
-                check_moves(Statements(connection), self.place, self._libraries)
                 connection.execute("COMMIT")
             except BaseException:
                 connection.close()

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-from pipelines.errors import StorageError
 from pipelines.running_process import this_machine
 from pipelines.state.server import Server, Statements
 from pipelines.state.store import Moment, Ticking
@@ -72,16 +71,13 @@ class ServerTime:
         self._machine = machine or this_machine() or uuid4().hex
 
     def read(self, statements: Statements, library: str, clock: Ticking) -> Moment:
-        """Lock the library's row and return the time. Raises `StorageError` where the state was moved."""
+        """Lock the library's row and return the time."""
         statements.execute("SELECT 1 FROM budget_libraries WHERE library = ? FOR UPDATE", (library,))
         asked_at = clock.monotonic()
-        row = statements.execute(_LOOK.replace("{history}", self._server.history), (self._machine, library)).fetchone()
+        [row] = statements.execute(
+            _LOOK.replace("{history}", self._server.history), (self._machine, library)
+        ).fetchall()
         told_at = clock.monotonic()
-        if row is None:
-            raise StorageError(
-                f"The budget of {library} is no longer in {self._server.place}: the state was moved. Nothing further is sent. "
-                "Correct `state` in bookferry.toml, then run the same command again."
-            )
         return self._moment(statements, library, row, (asked_at, told_at))
 
     def _moment(self, statements: Statements, library: str, row: tuple[Any, ...], span: tuple[float, float]) -> Moment:

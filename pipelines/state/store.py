@@ -134,10 +134,6 @@ class State(Protocol):
         """
         ...
 
-    def exclude_writers(self, session: Session) -> None:
-        """Let nobody else write to the tables until a transaction ends."""
-        ...
-
     def close(self) -> None:
         """Close connections."""
         ...

@@ -5,7 +5,6 @@ Columns have types that both understand: SQLite takes BIGINT for INTEGER and DOU
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -73,29 +72,22 @@ def version_of(tables: Tables) -> int:
 
 
 def _create(tables: Tables) -> None:
-    for statement in (*_TABLES, *(_OF_SEVERAL_MACHINES if tables.is_shared else _COUNT_IN_FILE)):
+    for statement in (*_TABLES, *(_OF_SEVERAL_MACHINES if tables.is_shared else _OF_FILE)):
         tables.execute(statement.format(numbered=tables.numbered))
     if tables.is_shared:
         tables.execute("INSERT INTO state_identity (name) VALUES (?)", (uuid4().hex,))
     tables.execute("INSERT INTO state_version (version) VALUES (?)", (VERSION,))
 
 
-def check_moves(tables: Tables, place: str, libraries: Collection[str] | None = None) -> None:
-    """Raise `StorageError` where the state of some libraries (None: of any) has left this place or has not arrived yet."""
-    for library, stage, other in tables.execute("SELECT library, stage, place FROM state_moves").fetchall():
-        if libraries is not None and library not in libraries:
-            continue
-        if stage == "left":
-            raise StorageError(
-                f"The state of {library} in {place} was moved to {other}. Correct `state` in bookferry.toml; nothing was sent."
-            )
+def check_moved(tables: Tables, place: str) -> None:
+    """Raise `StorageError` where the state has left this file for a database."""
+    if (moved := tables.execute("SELECT place FROM state_moved").fetchone()) is not None:
         raise StorageError(
-            f"A move of the state of {library} from {other} to {place} was stopped before its end. Run `bookferry state move` again, as "
-            "before: it finishes, or begins anew. Nothing was sent."
+            f"The state in {place} was moved to {moved[0]}. Correct `state` in bookferry.toml; nothing was sent."
         )
 
 
-VERSION = 9
+VERSION = 10
 """The version of the tables that this program uses."""
 
 _TABLES = (
@@ -125,13 +117,6 @@ _TABLES = (
     "CREATE INDEX migration_writes_state ON migration_writes (target, state)",
     "CREATE INDEX migration_writes_target ON migration_writes (target, resource, target_id)",
     "CREATE INDEX migration_writes_plan ON migration_writes (plan, state)",
-    """CREATE TABLE state_moves (
-        library TEXT PRIMARY KEY,
-        move TEXT NOT NULL,
-        stage TEXT NOT NULL,                -- 'left' here for the other place, or still 'arriving' here from it
-        place TEXT NOT NULL,                -- the other one
-        moved_at TEXT NOT NULL
-    )""",
     """CREATE TABLE leases (
         name TEXT PRIMARY KEY,
         fence BIGINT NOT NULL,              -- grows with each owner
@@ -163,7 +148,8 @@ _OF_SEVERAL_MACHINES = (
 """The time that machines measure together, and the name of a shared state, by which its machines know each other's unfinished work in a
 bucket."""
 
-_COUNT_IN_FILE = (
+_OF_FILE = (
+    "CREATE TABLE state_moved (place TEXT NOT NULL)",  # where the state is now, once it has left
     """CREATE TRIGGER budget_slot_taken AFTER INSERT ON budget_slots BEGIN
         UPDATE budget_libraries SET taken = taken + 1 WHERE library = NEW.library;
     END""",

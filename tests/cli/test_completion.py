@@ -72,7 +72,7 @@ SNAPSHOTS = ["old/20260101T000000Z", "old/20260102T000000Z"]
         ("bookferry --config mine.toml restore new", ["new", "new/20260103T000000Z"]),
         ("bookferry --config mine.toml migrate plan old n", ["new"]),
         ("bookferry --config mine.toml migrate apply ", ["old-new-1"]),
-        ("bookferry --config mine.toml report new --snapshot ", ["20260103T000000Z"]),
+        ("bookferry --config mine.toml report new --snapshot n", ["new/20260103T000000Z"]),
         ("bookferry query --example ", [one.name for one in all_examples()]),
         ("bookferry --config no.toml backup ", []),
     ],

@@ -60,7 +60,7 @@ COMMANDS: list[tuple[str, int, tuple[str, ...]]] = [
     ("migrate plan new new", 2, ("source and target at once", "`bookferry restore SNAPSHOT new`")),
     ("migrate apply nothing", 2, ("There is no plan 'nothing'", "`bookferry migrate plan SOURCE TARGET`")),
     ("sandbox --port x", 2, ("--port", "'x'", "`bookferry sandbox --help`")),
-    ("state move", 2, ("--to", "local", "postgres")),
+    ("state move", 2, ("postgres_env",)),
     ("demo --folder /dev/null/x", 2, ("/dev/null/x cannot be used", "--folder NAME")),
 ]
 """Command, exit status, and words of its message, where a library of each version is configured and nothing was done yet."""

@@ -127,7 +127,7 @@ def test_a_log_gets_a_line_from_time_to_time(slow: SandboxProcess, tmp_path: Pat
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=PATIENCE)
     assert re.fullmatch(
-        r"publications: 1[05]0 of 500, [0-9]+/s, 3 requests, [0-9a-z ]+ left, waiting [0-9]+ s: the budget is used up\n",
+        r"publications: 1[05]0 of 500, [0-9]+/s, 3 requests, [0-9a-z ]+ left, waiting [0-9a-z ]+: the budget is used up\n",
         lines[-1],
     )
     assert [line for line in lines if not re.match(r"starting$|publications: [0-9]+ of 500, ", line)] == []

@@ -73,13 +73,9 @@ def test_several_tenants(patient: Patient) -> None:
     ids=["none", "empty", "broken"],
 )
 def test_a_configuration_that_cannot_be_used_is_exit_2(tmp_path: Path, content: str | None, said: str) -> None:
-    """In the same form as any other problem."""
     if content is not None:
         (tmp_path / "bookferry.toml").write_text(content)
-    done = run("doctor", "--json", folder=tmp_path)
-    assert (done.status, done.err, done.document["ok"], done.document["tenants"]) == (2, "", False, [])
-    assert said in done.document["checks"][0]["message"]
-    assert run("doctor", folder=tmp_path).lines[-1] == "PROBLEM: the nightly backup would not work."
+    run("doctor", folder=tmp_path).assert_failed(2, said)
 
 
 LAUNCHER = "run_launcher: {{module: {}, class: {}, config: {{broker: 'memory://'}}}}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import duckdb
+import msgspec
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -32,7 +32,7 @@ def files_of(report: Report) -> list[str]:
 
 def answer_of(report: Report) -> str:
     """What the command answers with --json."""
-    return json.dumps(document(report), ensure_ascii=False)
+    return msgspec.json.encode(document(report)).decode()
 
 
 def test_no_secret_and_nobody_is_in_it(hostile: Report) -> None:

@@ -96,7 +96,7 @@ def test_one_library_has_one_spelling(load: Load, written: str, meant: str) -> N
         ("https://[::1", "must be an address such as https://"),
         (
             f"https://me:{SECRET}@library.example.org",
-            "name the variables that hold them in username_env and password_env",
+            "username_env and password_env name the variables",
         ),
         (f"https://me:{SECRET}/x@library.example.org", "must be an address such as https://"),
         (f"https://me:{SECRET}\\u2100@library.example.org", "must be an address such as https://"),

@@ -17,13 +17,13 @@ from pipelines.backup.read import Progress
 from pipelines.errors import SafetyLimitError, TemporaryError, UnclearError
 from pipelines.migration.apply.late_effects import wait_for_unanswered
 from pipelines.migration.apply.row_result import TRIES, LeftRowError, RowResult
-from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.findings import Finding, StepResult
 from pipelines.migration.model.plan import PlanRow
 from pipelines.records.values import RecordId
 from pipelines.report.issues import safe_text
 from pipelines.service.client import Waiting
+from pipelines.service.threads import WorkerPool, worker_count
 
 FEW = 100
 """Rows that must have been tried before a percentage of failures means anything."""

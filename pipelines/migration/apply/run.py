@@ -15,7 +15,6 @@ from pipelines.inventory import plural
 from pipelines.migration.apply.executor import FEW, Executor
 from pipelines.migration.apply.references import own_references
 from pipelines.migration.apply.row_result import RowResult
-from pipelines.migration.apply.worker_pool import WorkerPool
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import Limits
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
@@ -25,6 +24,7 @@ from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import AUTHORITIES, may_appear
 from pipelines.migration.model.row_writes import LINK, writes_of
 from pipelines.records.values import RecordId
+from pipelines.service.threads import WorkerPool
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,6 @@ class TakenOver(msgspec.Struct, kw_only=True):
     """conflicts.tsv of the plan."""
     decisions: dict[str, int]
     """Decision → lines of the file with it."""
-    decided: int
-    """Decisions of the file; those that the plan had already, too."""
-    new: int
-    """Decisions about records without one before; `changed`: about records with another one."""
-    changed: int
     withdrawn: int
     """Decisions of before that the file does not have any more."""
     left: int
@@ -62,9 +57,6 @@ def take_over(data: DataFolder, plan: Plan, path: Path) -> TakenOver:
         plan=plan.name,
         path=str(table),
         decisions=dict(Counter(str(decision.decision) for decision in decisions.values()).most_common()),
-        decided=len(decisions),
-        new=len(decisions.keys() - before.keys()),
-        changed=sum(key in before and before[key].written != decision.written for key, decision in decisions.items()),
         withdrawn=len(before.keys() - decisions.keys()),
         left=open_conflicts,
     )

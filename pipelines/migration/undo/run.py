@@ -18,7 +18,6 @@ from pipelines.migration.apply.attachments import shows_files
 from pipelines.migration.apply.executor import Executor
 from pipelines.migration.apply.references import is_record_not_found
 from pipelines.migration.apply.row_result import RowResult
-from pipelines.migration.apply.worker_pool import WorkerPool
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.comparison_database import in_steps
@@ -30,6 +29,7 @@ from pipelines.migration.undo.decision import InverseRow, TargetRecord, inverse_
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.undo.worklist import OPEN, UndoItem, item_of, worklist
 from pipelines.records.values import RecordId
+from pipelines.service.threads import WorkerPool
 
 
 class UndoRun(Executor[UndoResult]):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from pipelines.backup.read import Progress
-from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.model.reasons import DIFFERING, UNREAD
 from pipelines.migration.verify.discrepancies import Discrepancies, file_finding
 from pipelines.records.files import COVER, FileReference, file_references, is_whole, resolved
@@ -20,6 +19,7 @@ from pipelines.records.values import as_id
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.download import DownloadError, Downloads, Received
 from pipelines.service.files.signed_urls import SignedUrls
+from pipelines.service.threads import WorkerPool, worker_count
 from pipelines.store.parquet import escaped, literal
 
 if TYPE_CHECKING:

@@ -62,7 +62,7 @@ _SCHEMA = (
         number INTEGER PRIMARY KEY,
         content_key TEXT NOT NULL UNIQUE,
         kind TEXT NOT NULL, publication_id INTEGER, asset_id INTEGER, size INTEGER,
-        address TEXT, since REAL NOT NULL,
+        address TEXT,
         state INTEGER NOT NULL, new INTEGER NOT NULL DEFAULT 0,
         sha256 TEXT, bytes INTEGER, etag TEXT, problem TEXT
     )""",
@@ -73,15 +73,15 @@ _SCHEMA = (
 )
 
 _ADD = f"""
-    INSERT INTO files (content_key, kind, publication_id, asset_id, size, address, since, state, sha256, bytes, etag, problem)
+    INSERT INTO files (content_key, kind, publication_id, asset_id, size, address, state, sha256, bytes, etag, problem)
     SELECT wanted.*,
         CASE WHEN wanted.address IS NULL AND (known.sha256 IS NULL OR wanted.content_key GLOB '[{UNSURE}]*')
              THEN {State.WITHOUT_ADDRESS:d} ELSE {State.WAITING:d} END,
         known.sha256, known.bytes, known.etag, known.problem
-    FROM (SELECT ? AS content_key, ?, ?, ?, ?, ? AS address, ?) AS wanted LEFT JOIN known USING (content_key)
+    FROM (SELECT ? AS content_key, ?, ?, ?, ?, ? AS address) AS wanted LEFT JOIN known USING (content_key)
     WHERE true
     ON CONFLICT (content_key) DO UPDATE SET
-        address = excluded.address, since = excluded.since, kind = excluded.kind, publication_id = excluded.publication_id,
+        address = excluded.address, kind = excluded.kind, publication_id = excluded.publication_id,
         asset_id = excluded.asset_id,
         state = CASE WHEN files.state = {State.WITHOUT_ADDRESS:d} THEN {State.WAITING:d} ELSE files.state END
     WHERE excluded.address IS NOT NULL AND files.state IN ({State.WAITING:d}, {State.WITHOUT_ADDRESS:d}, {State.POSTPONED:d})
@@ -92,10 +92,10 @@ _ADD = f"""
 class FileList:
     """The list in the folder of a capture. Safe to use from several threads of one process.
 
-    `now`: seconds of any monotonic clock. Raises `StorageError` where the file cannot be used.
+    Raises `StorageError` where the file cannot be used.
     """
 
-    def __init__(self, folder: Path, now: float) -> None:
+    def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_LIST
         self._lock = threading.Lock()
         with storage_errors(self._path):
@@ -105,7 +105,6 @@ class FileList:
                 self._database.execute(statement)
         with self._transaction() as database:  # of a process that died: repeat unfinished downloads
             database.execute("UPDATE files SET state = ? WHERE state = ?", (State.WAITING, State.UNDER_WAY))
-            database.execute("UPDATE files SET since = ? WHERE state = ?", (now, State.WAITING))
 
     @property
     def is_new(self) -> bool:
@@ -122,10 +121,10 @@ class FileList:
             database.executemany("INSERT OR IGNORE INTO known VALUES (?, ?, ?, ?, ?)", rows)
             database.execute("PRAGMA user_version = 1")
 
-    def add(self, references: Iterable[FileReference], now: float) -> None:
+    def add(self, references: Iterable[FileReference]) -> None:
         """Add contents to fetch, unless the list has them."""
         rows = [
-            (file.content_key, file.kind, file.publication_id, file.asset_id, file.size, file.address, now)
+            (file.content_key, file.kind, file.publication_id, file.asset_id, file.size, file.address)
             for file in references
         ]
         with self._transaction() as database:
@@ -167,14 +166,6 @@ class FileList:
                 "UPDATE files SET state = ?, problem = coalesce(problem, ?) WHERE state = ? AND kind = coalesce(?, kind)",
                 (new, problem, old, kind),
             )
-
-    def waiting_since(self) -> float | None:
-        """When the content that has waited longest was added; None where none waits."""
-        with self._transaction() as database:
-            row = database.execute(
-                "SELECT since FROM files WHERE state = ? ORDER BY number LIMIT 1", (State.WAITING,)
-            ).fetchone()
-        return None if row is None else float(row[0])
 
     def count(self, *states: State) -> int:
         """Number of contents in these states."""

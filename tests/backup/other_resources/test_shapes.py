@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource as limits
 import time
 
@@ -147,17 +148,11 @@ def test_the_limits_of_a_description_are_named() -> None:
 def test_describe_names_every_field_and_its_source(serve: Serve) -> None:
     """`describe` shows what the description says, what the records have, and where a backup keeps it; before a backup, too."""
     runner, server = serve(Lists({"authorities": AUTHORITIES, "hard_copies": COPIES, "users": PEOPLE}, DESCRIPTION))
-    first = run("describe", "new", "--json", folder=runner.config.parent).document
-    fields = {one["field"]: one for one in first["resources"]["authorities"]["fields"]}
-    assert fields["type"] == {
-        "field": "type",
-        "records": "text",
-        "description": "string: Person, Organisation; needed",
-        "bookferry": "",
-    }
-    assert first["resources"]["authorities"]["source"] == "one page of the service"
-    assert first["resources"]["collections"]["source"] is None
-    assert first["requests"] == len(server.received)
+    first = run("describe", "new", folder=runner.config.parent)
+    assert "authorities  3 records of one page of the service" in first.out
+    assert re.search(r"type +│ text +│ string: Person, Organisation; needed +│", first.out)
+    assert "collections  no record was seen" in first.out
+    assert f"{len(server.received)} requests." in first.out
     runner.back_up("authorities", "hard_copies", learn=True)
     second = run("describe", "new", folder=runner.config.parent)
     assert "column location_id, observed" in second.out
@@ -165,12 +160,10 @@ def test_describe_names_every_field_and_its_source(serve: Serve) -> None:
 
 
 def test_a_report_has_no_value(serve: Serve) -> None:
-    """The file for an issue has shapes and counts: no value of a record, no name of a person, no address, no secret."""
+    """The document for an issue has shapes and counts: no value of a record, no name of a person, no address, no secret."""
     runner, server = serve(Lists({"authorities": AUTHORITIES, "hard_copies": COPIES, "users": PEOPLE}, DESCRIPTION))
-    done = run("describe", "new", "--report", "shapes.json", folder=runner.config.parent)
-    assert done.status == 0, done.err
-    text = (runner.config.parent / "shapes.json").read_text()
-    report = json.loads(text)
+    done = run("describe", "new", "--json", folder=runner.config.parent)
+    text, report = done.out, done.document
     assert report["resources"]["authorities"]["fields"]["type"] == {"seen": 3, "kinds": {"text": 3}}
     assert report["resources"]["authorities"]["create"]["required"] == ["type"]
     secrets = [

@@ -90,7 +90,7 @@ def test_tables_and_the_list_of_files_come_along(bucket: Bucket, capture: Captur
     """The pages of a resource are no part of the copy any more once its table is."""
     with capture.page_log("publications") as log:
         log.append(b"mark", b"body")
-    FileList(capture.path, 0.0).add_known([])
+    FileList(capture.path).add_known([])
     with copying(bucket, capture) as copy:
         copy.copy()
         raw = capture.raw_path("publications")
@@ -102,7 +102,7 @@ def test_tables_and_the_list_of_files_come_along(bucket: Bucket, capture: Captur
         there = fetched(bucket, tmp_path / "there")
     assert not there.has_pages("publications")
     assert there.raw_path("publications").read_bytes() == b"records"
-    assert not FileList(there.path, 0.0).is_new
+    assert not FileList(there.path).is_new
     assert (there.path / FILE_LIST).exists()
 
 

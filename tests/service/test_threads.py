@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pipelines.migration.apply.worker_pool import WorkerPool
+from pipelines.service.threads import WorkerPool
 
 
 @pytest.mark.timeout(60)
