@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,24 @@ requests_per_minute = 100000
 """
 
 
+def take_steps(library: Backup, tenant: str, run: str, resources: Iterable[str] = ("publications",)) -> Snapshot:
+    """All steps of a backup but the question for the service's own description."""
+    resources = [*resources]
+    for resource in resources:
+        library.read_raw(tenant, run, resource)
+    for resource in resources:
+        library.stage(tenant, run, resource)
+    if "publications" in resources:
+        library.fetch_files(tenant, run)
+    return library.publish(tenant, run)
+
+
+def ids_in(snapshot: Snapshot, table: str = "raw/publications") -> list[int]:
+    """The ids in a table of a snapshot."""
+    ids: list[int] = pq.read_table(snapshot.path / f"{table}.parquet").column("id").to_pylist()
+    return ids
+
+
 class BackupRunner:
     """Writes a configuration and runs backups with it. `more`: further lines for the tenant."""
 
@@ -40,10 +59,7 @@ class BackupRunner:
     def back_up(self, run: str = "run", **options: Any) -> Snapshot:
         """Run all steps of a backup."""
         with self.library(**options) as library:
-            library.read_raw("old", run, "publications")
-            library.stage("old", run, "publications")
-            library.fetch_files("old", run)
-            return library.publish("old", run)
+            return take_steps(library, "old", run)
 
     @property
     def data(self) -> Path:

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from pipelines.backup.flow import Backup
 from pipelines.service.listing import prefetch
 from pipelines.store.maintenance.verification import verify_named
 from tests.backup.busy_library import PAGES, BusyLibrary
-from tests.backup.runner import BackupRunner
+from tests.backup.runner import BackupRunner, ids_in
 
 
 @pytest.fixture
@@ -34,9 +33,8 @@ def test_a_complete_snapshot_has_every_record_that_stayed(tmp_path: Path, busy: 
     """It has each record that lived throughout, once, or it is marked partial; its manifest is consistent."""
     runner = BackupRunner(tmp_path, busy.library.url)
     snapshot = runner.back_up()
-    ids = pq.read_table(snapshot.path / "raw" / "publications.parquet").column("id").to_pylist()
-    staged = pq.read_table(snapshot.path / "publications.parquet").column("id").to_pylist()
-    assert sorted(ids) == sorted(staged)
+    ids = ids_in(snapshot)
+    assert sorted(ids) == sorted(ids_in(snapshot, "publications"))
     if snapshot.manifest.complete:
         assert busy.throughout <= set(ids)
         assert len(ids) == len(set(ids))
@@ -52,16 +50,16 @@ def test_a_partial_snapshot_has_every_record_that_any_walk_read(
     monkeypatch.setattr(prefetch, "AT_ONCE", 60.0)  # pages in flight may be dropped unread
     with BusyLibrary(3, quiet=1, order=random.Random(3)) as file_library:
         file_library.furnish()
-        snapshot = BackupRunner(tmp_path, file_library.library.url).back_up()
+        runner = BackupRunner(tmp_path, file_library.library.url)
+        snapshot = runner.back_up()
     facts = snapshot.manifest.resources["publications"]
-    rows = pq.read_table(snapshot.path / "raw" / "publications.parquet").to_pylist()
-    staged = pq.read_table(snapshot.path / "publications.parquet").column("id").to_pylist()
+    rows = runner.raw_rows(snapshot)
     assert not facts.complete
     assert (facts.walks, facts.requests) == (3, len(file_library.library.received))
     assert {row["id"] for row in rows} == set(file_library.last_sent)
-    assert len(rows) == len(staged) == facts.records == facts.distinct_ids
+    assert len(rows) == len(ids_in(snapshot, "publications")) == facts.records == facts.distinct_ids
     assert any("only an earlier walk read" in note for note in facts.notes)
     newest = {row["id"]: json.loads(row["payload"])["title"] for row in rows}
     assert newest == file_library.last_sent
-    [verified] = verify_named(Backup.open(tmp_path / "bookferry.toml").data, snapshot.name, now=datetime.now(UTC))
+    [verified] = verify_named(Backup.open(runner.config).data, snapshot.name, now=datetime.now(UTC))
     assert verified.ok, verified.problems

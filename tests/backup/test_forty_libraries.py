@@ -17,6 +17,7 @@ from pipelines.state import leases
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots import capture_copies
 from pipelines.store.snapshots.capture_copies import newest_copies
+from tests.backup.runner import take_steps
 from tests.forks import start
 from tests.postgres import database
 from tests.sandbox.process import SandboxProcess
@@ -41,10 +42,7 @@ def work(config: Path, seed: str) -> None:
             with Backup.open(config) as backup:
                 if backup.data.snapshots(tenant):
                     continue
-                backup.read_raw(tenant, f"{seed}-{tenant}", "publications")
-                backup.stage(tenant, f"{seed}-{tenant}", "publications")
-                backup.fetch_files(tenant, f"{seed}-{tenant}")
-                backup.publish(tenant, f"{seed}-{tenant}")
+                take_steps(backup, tenant, f"{seed}-{tenant}")
         except TenantBusyError:
             tenants.append(tenant)
             time.sleep(0.5)

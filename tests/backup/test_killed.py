@@ -21,7 +21,7 @@ from pipelines.store.maintenance.verification import verify_named
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.busy_library import BusyLibrary
 from tests.backup.files.file_library import FileLibrary
-from tests.backup.runner import BackupRunner
+from tests.backup.runner import BackupRunner, ids_in, take_steps
 from tests.forks import start
 
 pytestmark = pytest.mark.long
@@ -35,10 +35,7 @@ PAGES, FILES = 12, 40
 
 def back_up(config: Path, run: str) -> None:
     with Backup.open(config) as library:
-        library.read_raw("old", run, "publications")
-        library.stage("old", run, "publications")
-        library.fetch_files("old", run)
-        library.publish("old", run)
+        take_steps(library, "old", run)
 
 
 def ended(runner: BackupRunner, kill_after: float | None = None) -> int | None:
@@ -162,7 +159,7 @@ def test_killed_while_people_work(tmp_path: Path) -> None:
             if not Backup.open(runner.config).data.snapshots():
                 assert ended(runner) == 0
             snapshot = the_snapshot(runner)
-        ids = pq.read_table(snapshot.path / "raw" / "publications.parquet").column("id").to_pylist()
+        ids = ids_in(snapshot)
         assert snapshot.manifest.complete, snapshot.manifest.problems
         assert busy.throughout <= set(ids)
         assert len(ids) == len(set(ids))

@@ -18,6 +18,7 @@ from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.capture_copies import CAPTURES, CaptureCopy
 from pipelines.store.snapshots.snapshots import BLOBS, Snapshot
+from tests.backup.runner import take_steps
 from tests.cli.command import PATIENCE, ROOT
 from tests.forks import start
 from tests.postgres import database
@@ -105,10 +106,8 @@ def killed_within_the_listing(config: Path, sandbox: SandboxProcess, *, alone: b
 def finished(config: Path, run: str = "second") -> tuple[Snapshot, int]:
     """Back up to the end. Returns the snapshot, and the pages that an earlier run had read."""
     with Backup.open(config) as backup:
-        _capture, facts = backup.read_raw("old", run, "publications")
-        backup.stage("old", run, "publications")
-        backup.fetch_files("old", run)
-        return backup.publish("old", run), getattr(facts, "resumed", 0)
+        snapshot = take_steps(backup, "old", run)
+        return snapshot, snapshot.manifest.resources["publications"].resumed
 
 
 @pytest.mark.long

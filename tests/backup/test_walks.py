@@ -8,12 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from pipelines.store.snapshots.facts import ResourceFacts
 from tests.backup.files.file_library import PER_PAGE, FileLibrary
-from tests.backup.runner import BackupRunner
+from tests.backup.runner import BackupRunner, ids_in
 from tests.service.scripted import Answer, Received
 
 RECORDS = 130
@@ -65,8 +64,8 @@ def forgetful(records: Records, page: int, times: int) -> Records:
 
 def read(folder: Path, library: RestlessLibrary) -> tuple[ResourceFacts, list[int]]:
     snapshot = BackupRunner(folder, library.library.url).back_up()
-    ids = pq.read_table(snapshot.path / "raw" / "publications.parquet").column("id").to_pylist()
-    assert sorted(pq.read_table(snapshot.path / "publications.parquet").column("id").to_pylist()) == sorted(ids)
+    ids = ids_in(snapshot)
+    assert sorted(ids_in(snapshot, "publications")) == sorted(ids)
     return snapshot.manifest.resources["publications"], ids
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +17,10 @@ from pipelines.migration.apply.run import ApplyResult, Selection
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.plan.mapping import MappingFile
+from pipelines.migration.report.status import PlanStatus
+from pipelines.migration.undo.result import UndoResult
+from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.scopes import SCOPES
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.login import signing_in
@@ -24,6 +28,7 @@ from pipelines.settings.config_file import load_settings
 from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.signing import sign_in
+from tests.backup.runner import take_steps
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import answer_in, consent
 
@@ -46,6 +51,9 @@ requests_per_minute = 100000
 """
 
 BASIC = 'username_env = "TEST_USER"\npassword_env = "TEST_PASSWORD"'
+
+
+Records = dict[int, dict[str, Any]]
 
 
 class FastClock(SystemClock):
@@ -115,13 +123,17 @@ class LibraryPair:
         with self.config.open("a") as file:
             file.write(f"{line}\n")
 
-    def back_up(self, run: str = "run", *, tenant: str = "old", files: bool = True) -> Snapshot:
+    def back_up(
+        self,
+        run: str = "run",
+        *,
+        tenant: str = "old",
+        files: bool = True,
+        resources: Iterable[str] = ("publications",),
+    ) -> Snapshot:
         """A backup with its files."""
         with Backup(load_settings(self.config), with_files=files) as library:
-            library.read_raw(tenant, run, "publications")
-            library.stage(tenant, run, "publications")
-            library.fetch_files(tenant, run)
-            return library.publish(tenant, run)
+            return take_steps(library, tenant, run, resources)
 
     @contextmanager
     def migration(self) -> Iterator[Migration]:
@@ -157,14 +169,44 @@ class LibraryPair:
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
+    def library(self, tenant: str = "library") -> LibraryPair:
+        """The same configuration, to call another library of the sandbox."""
+        token = self.sandbox.control("POST", "tokens", {"tenant": tenant})["access_token"]
+        return replace(self, target=tenant, token=str(token))
+
+    def records(self, resource: str) -> Records:
+        """Every record of a resource of the target, by id."""
+        path = {"locations": "hard_copies/locations"}.get(resource, resource)
+        records: Records = {}
+        page = 1
+        while page_records := self.call("GET", f"{path}?per_page=50&page={page}")["records"]:
+            records |= {record["id"]: record for record in page_records}
+            page += 1
+        return dict(sorted(records.items()))
+
     def publications(self) -> list[dict[str, Any]]:
         """Every publication of the target, by id."""
-        records: list[dict[str, Any]] = []
-        while True:
-            page = self.call("GET", f"publications?per_page=50&page={len(records) // 50 + 1}")["records"]
-            records += page
-            if len(page) < 50:
-                return sorted(records, key=lambda one: one["id"])
+        return [*self.records("publications").values()]
+
+    def verify(self, plan: Plan, **options: Any) -> MigrationVerification:
+        """Compare the target with a plan."""
+        with self.migration() as migration:
+            return migration.verify(plan, **options)
+
+    def status(self, plan: Plan) -> PlanStatus:
+        """What of a plan is done."""
+        with self.migration() as migration:
+            return migration.status(plan)
+
+    def undo(self, plan: Plan, **options: Any) -> UndoResult:
+        """Take a plan back."""
+        with self.migration() as migration:
+            return migration.undo(plan, **options)
+
+    def map(self, snapshot: Snapshot, resources: Iterable[str] = ()) -> MappingFile:
+        """Write the mapping file."""
+        with self.migration() as migration:
+            return migration.map(snapshot, "new", resources)
 
     def requests(self) -> int:
         """Requests to the target so far."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from pipelines.records.left_out import LeftOut
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import FEW as RECORDS
-from tests.migration.other_resources.full_library import small_pair, small_sandbox, token_of
+from tests.migration.other_resources.full_library import small_pair, small_sandbox
 from tests.sandbox.process import SandboxProcess
 
 __all__ = ["small_pair", "small_sandbox"]
@@ -61,8 +60,7 @@ ADDED: dict[str, Any] = {
 
 def reshape(pair: LibraryPair, tenant: str, added: dict[str, Any], description: Any = "follows") -> None:
     """Give the publications of a library these fields besides the documented ones."""
-    shapes = {"description": description, "resources": {"publications": {"fields": {**DOCUMENTED, **added}}}}
-    pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
+    pair.sandbox.reshape({"publications": {"fields": {**DOCUMENTED, **added}}}, tenant, description=description)
 
 
 def without_seeds(added: dict[str, Any]) -> dict[str, Any]:
@@ -74,16 +72,11 @@ def back_up(pair: LibraryPair, run: str = "run", tenant: str = "old") -> Snapsho
     return pair.back_up(run, tenant=tenant, files=False)
 
 
-def library(pair: LibraryPair, tenant: str) -> LibraryPair:
-    """The same configuration, to call another library."""
-    return replace(pair, target=tenant, token=token_of(pair, tenant))
-
-
 def dump(pair: LibraryPair, tenant: str, fields: dict[str, Any]) -> list[str]:
     """What a library says in these fields, by title, compared without our own code."""
     return sorted(
         json.dumps({name: record[name] for name in ("title", *fields)}, sort_keys=True)
-        for record in library(pair, tenant).publications()
+        for record in pair.library(tenant).publications()
     )
 
 
@@ -94,11 +87,6 @@ def lines(plan: Plan, field: str) -> list[str]:
 
 def learned(plan: Plan) -> ResourceType:
     return plan.types["publications"]
-
-
-def verified(pair: LibraryPair, plan: Plan) -> Any:
-    with pair.migration() as migration:
-        return migration.verify(plan)
 
 
 @pytest.mark.long
@@ -126,7 +114,7 @@ def test_the_fields_that_the_target_has_are_moved(pair: LibraryPair, description
     applied = pair.apply(plan)
     assert (applied.failures, applied.lacking.total) == ([], 0)
     assert dump(pair, pair.target, ADDED) == dump(pair, "library", ADDED)
-    found = verified(pair, plan)
+    found = pair.verify(plan)
     assert (found.equal, found.as_planned) == (True, True)
     second = pair.plan(back_up(pair, "again"))
     assert second.facts.empty, second.facts.counts
@@ -172,8 +160,7 @@ def test_a_field_that_the_target_refuses_is_taken_out_of_the_mapping_file(pair: 
     assert all(
         "If the target does not take subtitle: `bookferry migrate map old new`" in one.problem for one in refused
     )
-    with pair.migration() as migration:
-        mapping = migration.map(snapshot, "new")
+    mapping = pair.map(snapshot)
     mapping.path.write_text(mapping.text.replace('"subtitle"', ""))
     applied = pair.apply(pair.plan(snapshot, overwrite=True))
     assert (applied.failures, len(pair.publications())) == ([], RECORDS)
@@ -192,9 +179,8 @@ def test_a_field_that_the_target_does_not_keep_is_counted(pair: LibraryPair) -> 
     assert {finding.problem for finding in applied.findings} == {
         "subtitle: the service answered without it, so it does not keep it."
     }
-    with pair.migration() as migration:
-        assert migration.status(plan).lacking == applied.lacking
-    found = verified(pair, plan)
+    assert pair.status(plan).lacking == applied.lacking
+    found = pair.verify(plan)
     assert (found.equal, found.differing, len(found.findings)) == (False, lost, lost)
     assert {finding.field for finding in found.findings} == {"subtitle"}
     assert len(plan.path(found.table).read_text().splitlines()) == 1 + lost
@@ -208,7 +194,7 @@ def test_a_lost_response_finds_the_record_with_its_additional_fields(pair: Libra
     added = {"volume": {"schema": TEXT_OR_NULL}}
     reshape(pair, "library", added)
     reshape(pair, pair.target, added)
-    source = library(pair, "library")
+    source = pair.library()
     for volume in ("1", "2", "3"):
         source.call("POST", "publications", {"title": "The same title", "volume": volume})
     plan = pair.plan(back_up(pair))
@@ -216,7 +202,7 @@ def test_a_lost_response_finds_the_record_with_its_additional_fields(pair: Libra
     pair.apply(plan)
     found = sorted(record["volume"] for record in pair.publications() if record["title"] == "The same title")
     assert found == ["1", "2", "3"]
-    assert verified(pair, plan).equal
+    assert pair.verify(plan).equal
 
 
 @pytest.mark.long
@@ -235,5 +221,5 @@ def test_fields_of_a_source_of_version_2_are_moved_too(
     assert "[identifiers.pmcid]" in lines(plan, "pmcid")[0]
     assert "deprecated" in lines(plan, "import_state")[0]
     assert pair.apply(plan).failures == []
-    assert verified(pair, plan).equal
+    assert pair.verify(plan).equal
     assert {json.dumps(record["review"]) for record in pair.publications()} == {'{"notes": [], "state": "open"}'}

@@ -26,7 +26,6 @@ from pipelines.migration.model.plan import CONFLICTS, Plan
 from pipelines.records.forms import form_of
 from pipelines.service.client import READ_SECONDS
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import token_of
 from tests.sandbox.process import SandboxProcess
 
 LARGE, SMALL = 1_000, 30
@@ -160,7 +159,7 @@ class History:
 
     def __init__(self, pair: LibraryPair) -> None:
         self.pair = pair
-        self.library = LibraryPair(pair.config, pair.sandbox, "library", token_of(pair, "library"))
+        self.library = pair.library()
         records = self.library.publications()
         self.model = Model({record["id"]: fields_of(record) for record in records})
         titles = Counter(record["title"] for record in records)
@@ -317,8 +316,7 @@ class History:
 
     def verify(self) -> None:
         """Verify the newest plan, and compare the findings with the model."""
-        with self.pair.migration() as migration:
-            verification = migration.verify(self.plans[-1])
+        verification = self.pair.verify(self.plans[-1])
         wanted: dict[int, set[str]] = {}
         for number, row in self.rows.items():
             if row.action in (Action.CREATE, Action.PATCH, Action.UNCHANGED):
@@ -343,8 +341,7 @@ class History:
         """Take the plans back, the newest first; a dry run says the same."""
         while self.plans:
             plan = self.plans.pop()
-            with self.pair.migration() as migration:
-                foreseen, done = migration.undo(plan), migration.undo(plan, really=True)
+            foreseen, done = self.pair.undo(plan), self.pair.undo(plan, really=True)
             wanted = self.model.undo(plan.name)
             for result in (foreseen, done):
                 assert (result.deleted, result.reverted, result.gone, result.left) == wanted

@@ -19,7 +19,6 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.migration.chaos import RoughWay
 from tests.migration.library_pair import LibraryPair
 from tests.migration.report.test_pages import lines_of
-from tests.migration.verify.test_run import verify
 from tests.service.scripted import Answer, Received, forwarded
 from tests.store.snapshot_factory import STARTED_AT, make_snapshot
 
@@ -99,10 +98,9 @@ def check_named(pair: LibraryPair, plan: Plan, tmp_path: Path, fields: dict[int,
     applied = pair.apply(plan)
     assert (applied.complete, applied.failed, applied.lacking.writes) == (False, 0, len(records))
     assert {finding.source_id for finding in applied.findings if finding.kind == ReasonKind.WRITES} == records
-    with pair.migration() as migration:
-        assert migration.status(plan).lacking == applied.lacking
-        bag = tmp_path / f"evidence-{plan.name}"
-        proof = migration.verify(plan, evidence=bag)
+    assert pair.status(plan).lacking == applied.lacking
+    bag = tmp_path / f"evidence-{plan.name}"
+    proof = pair.verify(plan, evidence=bag)
     assert (proof.equal, proof.as_planned, proof.missing, proof.duplicated) == (False, False, 0, 0)
     found: dict[int, set[str]] = {}
     for finding in proof.findings:
@@ -154,7 +152,7 @@ def test_every_later_plan_names_it_until_people_put_it_right(through: LibraryPai
     for number, names in of_fields.items():
         right = {name: changed[number][name] for name in names}
         through.call("PATCH", f"publications/{ids[f'10.1000/{number}']}", right)
-    assert verify(through, plan).equal
+    assert through.verify(plan).equal
     assert not any(row.kept for row in through.plan(snapshot).rows())
 
 
@@ -169,7 +167,7 @@ def test_names_of_files_are_named_too(through: LibraryPair) -> None:
         plan = through.plan(snapshot)
         assert plan.facts.empty
         assert [file.kept for row in plan.rows() for file in row.files if file.kept] == ["name"] * count
-        applied, proof = through.apply(plan), verify(through, plan)
+        applied, proof = through.apply(plan), through.verify(plan)
         named = [item.problem for item in applied.findings if item.problem.startswith("The file")]
         assert len(named) == count
         assert all(problem.endswith("the service keeps another name than was sent.") for problem in named)

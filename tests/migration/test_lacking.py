@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.findings import Lacking
 from pipelines.migration.model.losses import losses_of
-from pipelines.migration.model.plan import ISSUES, Plan, PlannedFile
+from pipelines.migration.model.plan import ISSUES, PlannedFile
 from pipelines.migration.model.reasons import ReasonKind
 from pipelines.migration.model.wording import headline
 from pipelines.migration.report.issues import summarise
@@ -21,7 +20,6 @@ from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 from tests.migration.library_pair import LibraryPair
 from tests.migration.sample_plans import plan_of, row
-from tests.migration.verify.test_run import verify
 from tests.store.snapshot_factory import publish_records
 
 
@@ -32,19 +30,14 @@ def test_files_whose_download_failed_are_moved_by_a_later_plan(pair: LibraryPair
     pair.sandbox.fault("status", "library", path="^/storage/", status=404, times=1000)
     plan = pair.plan(pair.back_up())
     pair.sandbox.reset("faults")
-    applied, proof = pair.apply(plan), verify(pair, plan)
+    applied, proof = pair.apply(plan), pair.verify(plan)
     lacking = Lacking(files=3, covers=2)
     assert (applied.complete, applied.lacking, proof.as_planned, proof.lacking) == (False, lacking, True, lacking)
     later = pair.plan(pair.back_up("again"))
     assert (later.facts.files.missing, later.facts.files.upload) == (0, 5)
     assert pair.apply(later).complete
-    assert verify(pair, later, contents=True).equal
-    assert verify(pair, plan).equal
-
-
-def status_of(pair: LibraryPair, plan: Plan) -> Any:
-    with pair.migration() as migration:
-        return migration.status(plan)
+    assert pair.verify(later, contents=True).equal
+    assert pair.verify(plan).equal
 
 
 @pytest.mark.long
@@ -53,7 +46,7 @@ def test_a_field_that_a_response_does_not_have_is_not_called_lost(pair: LibraryP
     pair.sandbox.change(pair.target, variations={"nulls": "absent"})
     plan = pair.plan(snapshot)
     assert pair.apply(plan).complete
-    assert verify(pair, plan).equal
+    assert pair.verify(plan).equal
 
 
 def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:
@@ -114,7 +107,7 @@ def test_unrecognised_identifiers_are_sent_where_somebody_wants_it(pair: Library
     assert "isbn" not in plan.facts.not_moved.by_field
     assert not [name for name in ("plan.html", ISSUES) if "--invalid-ident" in plan.path(name).read_text()]
     assert pair.apply(plan).complete
-    assert verify(pair, plan).equal
+    assert pair.verify(plan).equal
     assert pair.plan(snapshot).facts.empty, "the next plan does as this one"
 
 

@@ -14,8 +14,6 @@ from pipelines.migration.model.plan import ISSUES, Plan
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.migration.library_pair import LibraryPair
 from tests.migration.test_additional_fields import reshape
-from tests.migration.undo.test_run import undo
-from tests.migration.verify.test_run import verify
 from tests.store.snapshot_factory import STARTED_AT, make_snapshot
 
 DATES = {1: "2021", 2: "2018-11", 3: "2020-02-29", 4: "c. 1900", 5: None}
@@ -67,9 +65,9 @@ def test_they_are_left_out_until_a_later_plan_fills_them(pair: LibraryPair) -> N
     assert "first day, 2021-01-01," in issues_of(plan)[1][2]
     assert pair.apply(plan).complete
     assert dates_in(pair) == {**SENT, 2: "2018-11-30"}
-    assert verify(pair, plan).equal
+    assert pair.verify(plan).equal
     assert pair.plan(snapshot).facts.empty
-    undo(pair, plan, really=True)
+    pair.undo(plan, really=True)
     assert dates_in(pair) == {**SENT, 1: None, 2: "2018-11-30"}
 
 
@@ -107,4 +105,4 @@ def test_what_the_target_demands_and_may_be_empty_is_sent_so(pair: LibraryPair) 
     plan = pair.plan(snapshot_of(pair, DATES))
     assert pair.apply(plan).complete
     assert dates_in(pair) == {**dict.fromkeys(DATES), 3: "2020-02-29"}
-    assert verify(pair, plan).equal
+    assert pair.verify(plan).equal

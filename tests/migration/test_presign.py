@@ -35,12 +35,10 @@ def test_uploads_are_signed_where_the_mapping_file_or_else_the_description_says(
         through = pair.through_proxy(server.url)
         snapshot = through.newest()
         if has_file:
-            with through.migration() as migration:
-                text = migration.map(snapshot, "new").text
+            text = through.map(snapshot).text
             assert 'requests = { presign = "uploads/asset/presign", cover_presign = "covers/presign" }' in text
         plan = through.plan(snapshot)
         applied = through.apply(plan)
         assert (applied.complete, applied.files_uploaded) == (True, plan.facts.files.upload)
         assert plan.facts.files.covers
-        with through.migration() as migration:
-            assert migration.verify(plan).equal
+        assert through.verify(plan).equal

@@ -85,6 +85,11 @@ class SandboxProcess:
         """Changes settings of the running service: ``sb.change(latency=1, variations={"link": "none"})``."""
         self.control("PUT", "settings", {"tenant": tenant, "variations": variations or {}, **settings})
 
+    def reshape(self, resources: dict[str, Any], *tenants: str, description: Any = "follows", **settings: Any) -> None:
+        """Gives these tenants records of other shapes: resource → its shape."""
+        for tenant in tenants:
+            self.change(tenant, shapes={"description": description, "resources": resources}, **settings)
+
     def fault(self, fault: str, tenant: str = "library", *, path: str = "", method: str = "", **details: Any) -> None:
         """Adds a fault: ``sb.fault("status", status=429, retry_after=5, path="page=3", times=2)``."""
         match = {"method": method, "path": path}

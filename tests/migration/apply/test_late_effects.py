@@ -87,8 +87,7 @@ def test_what_comes_later_is_named_by_verify_and_by_the_next_plan(pair: LibraryP
     assert len(found) == 3
     assert sorted((twin.source_id, twin.twins) for twin in twins) == found
     assert all(records[twin.target_id]["title"] == records[twin.twins[0]]["title"] for twin in twins)
-    with pair.migration() as migration:
-        assert migration.undo(plan, really=True).left == 0
+    assert pair.undo(plan, really=True).left == 0
     left = [record["id"] for record in pair.publications()]
     assert left == sorted(twin.twins[0] for twin in twins), "I8: only what the journal says we made is deleted"
     for number in left:
@@ -98,8 +97,7 @@ def test_what_comes_later_is_named_by_verify_and_by_the_next_plan(pair: LibraryP
 
 def duplicated(pair: LibraryPair, plan: Plan) -> list[Finding]:
     """What a verification finds twice."""
-    with pair.migration() as migration:
-        return [finding for finding in migration.verify(plan).findings if finding.code == "duplicated"]
+    return [finding for finding in pair.verify(plan).findings if finding.code == "duplicated"]
 
 
 @pytest.mark.long
@@ -204,8 +202,7 @@ def test_an_apply_after_a_stopped_undo_of_the_same_plan_is_refused(pair: Library
         journal.sent(entry.number)
     with pytest.raises(StopError, match=r"undo .* again"):
         pair.apply(plan)
-    with pair.migration() as migration:
-        assert migration.undo(plan, really=True).left == 0
+    assert pair.undo(plan, really=True).left == 0
     assert pair.apply(plan).complete
 
 

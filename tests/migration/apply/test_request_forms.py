@@ -18,9 +18,9 @@ from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.step import Step
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
-from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
+from pipelines.shapes.model import Description, PayloadSchema, ResourceSchema
 from pipelines.state.local import LocalState
-from tests.migration.plan.test_mapping import file_of, learner_of, text_of
+from tests.migration.plan.learning import file_of, learner_of, of_type, text_of
 from tests.migration.sample_plans import TYPES, plan_of, row
 
 Forms = Callable[..., RequestForms]
@@ -65,12 +65,12 @@ def test_a_change_in_json_api_names_the_type_and_the_id_of_the_record(
     tmp_path: Path, forms: Forms, described: tuple[str, ...]
 ) -> None:
     """By the form of the records, as far as a description takes them; the mapping file has it in a line, which is followed."""
-    fields = {name: FieldSchema() for name in described}
+    fields = {name: of_type() for name in described}
     schema = ResourceSchema(change=PayloadSchema(fields) if fields else None)
     description = Description(address="", learned_at="", resources={"tasks": schema})
     names = {"type", "id"} & {*(described or ("type", "id"))}
     record = {"id": 7, "type": "to-dos", "attributes": {"title": "A"}}
-    learner = learner_of(tmp_path, [record], ResourceSchema())
+    learner = learner_of(tmp_path, [record])
     text, assumed = text_of([learner]), 'requests = { method = "PATCH", wrapped_in = "data", record_type = "to-dos" }'
     assert assumed in text
     for line, kind in ((assumed, "to-dos"), (assumed.replace("to-dos", "tasks"), "tasks")):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from tests.migration.other_resources.full_library import (
     make_pair,
     record_named,
     records_of,
-    token_of,
 )
 from tests.sandbox.process import SandboxProcess
 
@@ -45,7 +43,7 @@ def numbers() -> Iterator[int]:
 def backed_up(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("backed-up")
     pair = make_pair(folder, sandbox, "target0")
-    source = replace(pair, target="library", token=token_of(pair, "library"))
+    source = pair.library()
     users = {user["name"].partition(" ")[0]: user["id"] for user in records_of(source, "users").values()}
     for number, (name, references) in CONTRIBUTED.items():
         source.call("PATCH", f"publications/{number}", {"contributor": {"id": users[name]}, **references})
@@ -64,8 +62,7 @@ def pair(sandbox: SandboxProcess, numbers: Iterator[int], backed_up: Path, tmp_p
 
 @pytest.fixture
 def snapshot(pair: LibraryPair) -> Snapshot:
-    with pair.migration() as migration:
-        return migration.find_source("old")
+    return pair.newest()
 
 
 @pytest.fixture

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipelines.backup.flow import Backup
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.scopes import SCOPES
-from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.signing import sign_in
-from tests.migration.library_pair import CONFIG, LibraryPair
+from tests.migration.library_pair import CONFIG, LibraryPair, Records
 from tests.sandbox.process import SandboxProcess
 
 OTHER_RESOURCES = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
@@ -34,8 +31,6 @@ CONTRIBUTED: dict[int, tuple[str, dict[str, Any]]] = {
 
 WITH_VARIANTS, VARIANTS = "Yoshua Bengio", ["Bengio, Y.", "Bengio, Yoshua"]
 """An authority of the source that is an author of a publication, and its variants."""
-
-Records = dict[int, dict[str, Any]]
 
 FEW = 12
 
@@ -63,29 +58,12 @@ def make_pair(folder: Path, sandbox: SandboxProcess, target: str) -> LibraryPair
 
 
 def back_up(pair: LibraryPair, run: str, tenant: str = "old", *, files: bool = False) -> Snapshot:
-    with Backup(load_settings(pair.config), with_files=files) as library:
-        for resource in ALL_RESOURCES:
-            library.read_raw(tenant, run, resource)
-            library.stage(tenant, run, resource)
-        library.fetch_files(tenant, run)
-        return library.publish(tenant, run)
+    return pair.back_up(run, tenant=tenant, files=files, resources=ALL_RESOURCES)
 
 
 def records_of(pair: LibraryPair, resource: str, library: str | None = None) -> Records:
-    """Every record of a resource, by id."""
-    path = {"locations": "hard_copies/locations"}.get(resource, resource)
-    if library:
-        pair = replace(pair, target=library, token=token_of(pair, library))
-    records: Records = {}
-    page = 1
-    while page_records := pair.call("GET", f"{path}?per_page=50&page={page}")["records"]:
-        records |= {record["id"]: record for record in page_records}
-        page += 1
-    return records
-
-
-def token_of(pair: LibraryPair, library: str) -> str:
-    return str(pair.sandbox.control("POST", "tokens", {"tenant": library})["access_token"])
+    """Every record of a resource, of the target by default, by id."""
+    return (pair.library(library) if library else pair).records(resource)
 
 
 def record_named(records: Records, name: str | None, field: str = "name") -> dict[str, Any]:

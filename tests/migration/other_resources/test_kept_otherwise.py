@@ -42,9 +42,8 @@ def test_every_later_plan_names_it_and_none_patches_it(pair: LibraryPair) -> Non
             assert not applied.complete
             assert {(item.resource, item.source_id) for item in applied.findings} == {*kept}
             assert not [item for item in applied.findings if item.resource == "users" and "«" in item.problem]
-            with through.migration() as migration:
-                assert migration.status(plan).lacking == applied.lacking
-                proof = migration.verify(plan)
+            assert through.status(plan).lacking == applied.lacking
+            proof = through.verify(plan)
             assert not proof.equal
             assert {(finding.resource, finding.source_id) for finding in proof.findings} == {*kept}
             known = "the service keeps it otherwise than an earlier plan sent it"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ from tests.migration.other_resources.full_library import (
     record_named,
     records_of,
     small_sandbox,
-    token_of,
 )
 from tests.migration.test_additional_fields import DOCUMENTED
 from tests.sandbox.process import SandboxProcess
@@ -45,39 +43,37 @@ TWO_IDS = {
 }
 NUMBER_AND_NAME = {"type": ["object", "null"], "properties": {"id": {"type": "number"}, "name": {"type": "string"}}}
 SHAPES: dict[str, Any] = {
-    "resources": {
-        "collections": {
-            "fields": {
-                "name": {"from": "name", "required": True},
-                "description": {"from": "description"},
-                "publication_ids": {"from": "publication_ids"},
-                "parent_id": {"schema": ID_OR_NULL, "seed": [None]},
-                "child_ids": {"schema": IDS, "seed": [[]]},
-                "open_task_id": {"schema": ID_OR_NULL, "seed": [None]},
-                "subject_type": {"schema": {"type": ["string", "null"]}, "seed": [None]},
-                "subject_id": {"schema": ID_OR_NULL, "seed": [None]},
-                "about": {"schema": {"type": "array", "items": BY_KIND}, "seed": [[]]},
-                "origin": {"schema": TWO_IDS, "seed": [None]},
-                "beside": {"schema": {"type": "array", "items": TWO_IDS}, "seed": [[]]},
-            }
-        },
-        "tasks": {
-            "fields": {
-                "title": {"from": "title", "required": True},
-                "publication_id": {"from": "publication_id"},
-                "assignee_id": {"from": "assignee_id"},
-                "due_on": {"from": "due_on"},
-            }
-        },
-        "publications": {
-            "fields": {
-                **DOCUMENTED,
-                "collection_ids": {"schema": IDS, "seed": [[]]},
-                "reviewing_user_id": {"schema": {"type": ["string", "null"]}, "seed": [None]},
-                "translation_of": {"schema": NUMBER_AND_NAME, "seed": [None]},
-            }
-        },
-    }
+    "collections": {
+        "fields": {
+            "name": {"from": "name", "required": True},
+            "description": {"from": "description"},
+            "publication_ids": {"from": "publication_ids"},
+            "parent_id": {"schema": ID_OR_NULL, "seed": [None]},
+            "child_ids": {"schema": IDS, "seed": [[]]},
+            "open_task_id": {"schema": ID_OR_NULL, "seed": [None]},
+            "subject_type": {"schema": {"type": ["string", "null"]}, "seed": [None]},
+            "subject_id": {"schema": ID_OR_NULL, "seed": [None]},
+            "about": {"schema": {"type": "array", "items": BY_KIND}, "seed": [[]]},
+            "origin": {"schema": TWO_IDS, "seed": [None]},
+            "beside": {"schema": {"type": "array", "items": TWO_IDS}, "seed": [[]]},
+        }
+    },
+    "tasks": {
+        "fields": {
+            "title": {"from": "title", "required": True},
+            "publication_id": {"from": "publication_id"},
+            "assignee_id": {"from": "assignee_id"},
+            "due_on": {"from": "due_on"},
+        }
+    },
+    "publications": {
+        "fields": {
+            **DOCUMENTED,
+            "collection_ids": {"schema": IDS, "seed": [[]]},
+            "reviewing_user_id": {"schema": {"type": ["string", "null"]}, "seed": [None]},
+            "translation_of": {"schema": NUMBER_AND_NAME, "seed": [None]},
+        }
+    },
 }
 """Collections that refer to each other, and to tasks, which are written after them; and publications that refer to them, and to users."""
 
@@ -89,16 +85,16 @@ def pair(sandbox: SandboxProcess, tmp_path: Path, request: pytest.FixtureRequest
     """A library with collections that refer to each other. Changes are PATCH, or a PUT that replaces the record; or ids are texts."""
     param = getattr(request, "param", "PATCH")
     verb = "PUT" if param == "PUT" else "PATCH"
-    collections = {**SHAPES["resources"]["collections"], "verb": verb, "replaces": verb == "PUT"}
-    shapes = {"description": "follows", "resources": {**SHAPES["resources"], "collections": collections}}
+    collections = {**SHAPES["collections"], "verb": verb, "replaces": verb == "PUT"}
+    resources = {**SHAPES, "collections": collections}
     for tenant, ids in (("library", "A."), ("target", "b#")):
         if param == "texts":
-            shapes = json.loads(json.dumps(shapes).replace('"integer"', '"string"'))
+            resources = json.loads(json.dumps(resources).replace('"integer"', '"string"'))
             for resource in ("collections", "tasks"):
-                shapes["resources"][resource]["ids"] = ids
-        sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
+                resources[resource]["ids"] = ids
+        sandbox.reshape(resources, tenant)
     pair = make_pair(tmp_path, sandbox, "target")
-    make_hierarchy(replace(pair, target="library", token=token_of(pair, "library")), verb)
+    make_hierarchy(pair.library(), verb)
     return pair
 
 
@@ -220,15 +216,13 @@ def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back
     assert applied.linked == 5
     assert applied.requests - plan.facts.requests in reads
     assert moved(pair) == moved(pair, "library")
-    with pair.migration() as migration:
-        assert migration.verify(plan).as_planned
-        status = migration.status(plan)
-        assert (status.written, status.planned["links"], status.done["links"]) == (True, 5, 5)
+    assert pair.verify(plan).as_planned
+    status = pair.status(plan)
+    assert (status.written, status.planned["links"], status.done["links"]) == (True, 5, 5)
     assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
     assert pair.apply(plan).requests == 0
-    with pair.migration() as migration:
-        supposed = migration.undo(plan, really=False)
-        undone = migration.undo(plan, really=True)
+    supposed = pair.undo(plan, really=False)
+    undone = pair.undo(plan, really=True)
     assert (supposed.deleted, supposed.left) == (undone.deleted, undone.left)
     assert {one.resource for one in undone.findings} <= {"authorities", "tasks"}
     assert meaning(pair) == before
@@ -238,13 +232,11 @@ def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back
 def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(pair: LibraryPair) -> None:
     """Where the publications of a collection tell it from others, they do so as well before the publications are planned."""
     resources = {
-        "publications": SHAPES["resources"]["publications"],
+        "publications": SHAPES["publications"],
         "collections": {"fields": {"label": {"from": "name"}, "kept_publications": {"from": "publication_ids"}}},
     }
-    for tenant in ("library", "target"):
-        settings = {"tenant": tenant, "shapes": {"description": "follows", "resources": resources}}
-        pair.sandbox.control("PUT", "settings", settings)
-    source = replace(pair, target="library", token=token_of(pair, "library"))
+    pair.sandbox.reshape(resources, "library", "target")
+    source = pair.library()
     publication, record = [*records_of(source, "publications").items()][7]
     collection = source.call("POST", "collections", {"label": "Same", "kept_publications": [publication]})["id"]
     source.call("PATCH", f"publications/{publication}", {"collection_ids": [collection]})
@@ -270,8 +262,7 @@ def test_a_reference_that_people_set_meanwhile_stays(pair: LibraryPair) -> None:
     pair.call("PATCH", f"collections/{one}", {"parent_id": itself})
     [row] = pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).rows(Action.CONFLICT)
     assert (row.title, row.reason, [*row.differing]) == (ONE, "edited_in_target", ["parent_id"])
-    with pair.migration() as migration:
-        migration.undo(plan, really=True)
+    pair.undo(plan, really=True)
     assert records_of(pair, "collections")[one]["parent_id"] == itself
 
 
@@ -283,19 +274,16 @@ def test_killed_between_the_creation_and_the_link_it_goes_on(pair: LibraryPair, 
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
     assert die(pair, plan, "apply", moment) == -signal.SIGKILL
     assert len(records_of(pair, "collections")) == len(before) + len(moved(pair)), "all are created"
-    with pair.migration() as migration:
-        done = migration.status(plan).done["links"]
+    done = pair.status(plan).done["links"]
     assert done < len(links_of(plan))
     applied = pair.apply(plan)
     assert ([failure.problem for failure in applied.failures], applied.created) == ([], 0)
     assert moved(pair) == moved(pair, "library")
     assert len(records_of(pair, "collections")) == len(before) + len(moved(pair))
-    with pair.migration() as migration:
-        assert migration.verify(plan).as_planned
+    assert pair.verify(plan).as_planned
     assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
     assert die(pair, plan, "undo", moment) == -signal.SIGKILL
-    with pair.migration() as migration:
-        undone = migration.undo(plan, really=True)
+    undone = pair.undo(plan, really=True)
     assert {one.resource for one in undone.findings} <= {"authorities", "tasks"}
     assert meaning(pair) == before
 

@@ -6,7 +6,6 @@ import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,16 +24,16 @@ from pipelines.store.stores import open_data
 from tests.backup.other_resources.signing import sign_in
 from tests.migration.chaos import KillingWay
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import back_up, make_pair, plan_rows, records_of, titles, token_of
+from tests.migration.other_resources.full_library import back_up, make_pair, plan_rows, records_of, titles
 from tests.migration.test_additional_fields import DOCUMENTED
 from tests.sandbox.process import SandboxProcess
 
 NAMES: dict[str, Any] = {"name": {"from": "name", "required": True}, "description": {"from": "description"}}
-BOOKS = {"from": "publication_ids"}
 PUBLICATIONS: dict[str, dict[str, Any]] = {
     "publications": {"of": "publications", "key": "publication_id", "kept_in": "publication_ids", "added": False}
 }
 """The publications of a collection at an address of their own, which takes no further ones."""
+MEMBERS_APART = {"collections": {"fields": NAMES, "lists": PUBLICATIONS}}
 
 
 @pytest.fixture
@@ -50,15 +49,9 @@ def read_nested(pair: LibraryPair, *tenants: str, names: Sequence[str] = ("colle
         pair.config.write_text(pair.config.read_text().replace(table, f"{table}nested = {[*names]}\n"))
 
 
-def reshape(pair: LibraryPair, tenant: str, fields: dict[str, Any], description: str = "follows") -> None:
-    shapes = {"description": description, "resources": {"collections": {"fields": {**NAMES, **fields}}}}
-    pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
-
-
 def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> None:
     """The collections of both libraries do not show which publications they have."""
-    for tenant in ("library", "target"):
-        reshape(pair, tenant, {})
+    pair.sandbox.reshape({"collections": {"fields": NAMES}}, "library", "target")
     snapshot = back_up(pair, "run")
     assert snapshot.manifest.not_read == [MEMBERS]
     with open_catalogue(open_data(load_settings(pair.config))) as database:
@@ -81,16 +74,14 @@ def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> N
 @pytest.mark.parametrize("pair", ["target", "empty"], indirect=True)
 def test_members_at_an_address_of_their_own_are_moved_where_the_target_takes_them(pair: LibraryPair) -> None:
     """As numbers in its records. `nested` of the source reads them; they lead to the records of the target."""
-    settings = {"tenant": "library", "shapes": {"resources": {"collections": {"fields": NAMES, "lists": PUBLICATIONS}}}}
-    pair.sandbox.control("PUT", "settings", settings)
+    pair.sandbox.reshape(MEMBERS_APART, "library")
     read_nested(pair)
     snapshot = back_up(pair, "run")
     assert (snapshot.manifest.complete, snapshot.manifest.not_read) == (True, [])
     plan = pair.plan(snapshot, resources=("collections",))
     assert plan.types["collections"].references == {"publication_ids": ("publications",)}
-    with pair.migration() as migration:
-        applied = migration.apply(plan)
-        proof = migration.verify(plan)
+    applied = pair.apply(plan)
+    proof = pair.verify(plan)
     assert (applied.failed, applied.lacking.references, proof.as_planned) == (0, 0, True)
     with open_catalogue(open_data(load_settings(pair.config))) as database:
         members = database.execute(
@@ -105,8 +96,7 @@ def test_members_at_an_address_of_their_own_are_moved_where_the_target_takes_the
     assert members
     assert dict(members).items() <= in_target.items()
     assert pair.plan(back_up(pair, "second"), resources=("collections",)).facts.empty
-    with pair.migration() as migration:
-        assert migration.undo(plan, really=True).left == 0
+    assert pair.undo(plan, really=True).left == 0
 
 
 def test_an_undo_removes_the_members_that_the_plan_added_and_no_others(pair: LibraryPair) -> None:
@@ -130,11 +120,9 @@ def test_an_undo_removes_the_members_that_the_plan_added_and_no_others(pair: Lib
         pair.call("POST", path, {"publication_id": by_people})
         assert pair.apply(plan).failed == 0
         added = sum(map(len, members_of(pair, pair.target).values())) - sum(map(len, before.values()))
-        with pair.migration() as migration:
-            dry_run = migration.undo(plan)
+        dry_run = pair.undo(plan)
         way.assert_kills(pair.config, plan.name, "DELETE", path, "after", what="undo")
-        with pair.migration() as migration:
-            undone = migration.undo(plan, really=True)
+        undone = pair.undo(plan, really=True)
     collection, book = records_of(pair, "collections")[number]["name"], titles(pair)[by_people]
     assert members_of(pair, pair.target) == before | {collection: sorted([*before[collection], book])}
     assert (dry_run.members_removed, dry_run.left, undone.left) == (added - 1, 0, 0)
@@ -147,8 +135,7 @@ def test_how_members_are_added_is_asked_where_nothing_describes_it(pair: Library
     keep_members_apart(pair, description="missing")
     snapshot = back_up(pair, "run")
     assert pair.plan(snapshot, resources=("collections",)).types["collections"].left_out == {"publication_ids": "link"}
-    with pair.migration() as migration:
-        mapping = migration.map(snapshot, "new")
+    mapping = pair.map(snapshot)
     [question] = mapping.questions()
     line = 'publication_ids = { leads_to = "publications", many = true, post = "?" }'
     assert mapping.text.splitlines()[question.line - 1] == line
@@ -162,15 +149,15 @@ def keep_members_apart(pair: LibraryPair, description: str = "follows", *, remov
     """Let both libraries have the publications of a collection at an address of their own, and let both be read."""
     for tenant, allowed in (("library", {}), (pair.target, {"added": True, "removed": removed})):
         lists = {"publications": {**PUBLICATIONS["publications"], **allowed}}
-        shapes = {"description": description, "resources": {"collections": {"fields": NAMES, "lists": lists}}}
-        pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
+        collections = {"fields": NAMES, "lists": lists}
+        pair.sandbox.reshape({"collections": collections}, tenant, description=description)
     if "nested" not in pair.config.read_text():
         read_nested(pair, "old", "new")
 
 
 def members_of(pair: LibraryPair, tenant: str) -> dict[str, list[str]]:
     """Collection → titles of its publications, each as often as its list has it."""
-    pair = replace(pair, target=tenant, token=token_of(pair, tenant))
+    pair = pair.library(tenant)
     collections = records_of(pair, "collections")
     return {
         record["name"]: sorted(
@@ -220,12 +207,11 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(
 
     With persons encrypted; where a list leads to what is written later, it is filled when that is there.
     """
-    for tenant in ("library", pair.target):
-        pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": {"resources": LISTS}})
+    pair.sandbox.reshape(LISTS, "library", pair.target)
     read_nested(pair, "old", "new", names=[path.replace("/{}", "") for path in LIST_OF])
     monkeypatch.setenv("TEST_PERSONAL_KEY", b64encode(bytes(range(32))).decode())
     pair.config.write_text('personal_key_env = "TEST_PERSONAL_KEY"\n' + pair.config.read_text())
-    source = replace(pair, target="library", token=token_of(pair, "library"))
+    source = pair.library()
     for path, (key, of) in LIST_OF.items():
         owner = max(records_of(source, path.partition("/")[0]))
         for number in sorted(records_of(source, of))[:2]:
@@ -238,8 +224,7 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(
     }
     resources = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
     assert pair.plan(snapshot, resources=resources).types["tasks"].left_out == {"remark_ids": "unknown_reference"}
-    with pair.migration() as migration:
-        mapping = migration.map(snapshot, "new")
+    mapping = pair.map(snapshot)
     asked = [mapping.text.splitlines()[question.line - 1] for question in mapping.questions()]
     lines = [
         'borrower_ids = { leads_to = "?", many = true, post = "borrowers user_id" }',
@@ -258,9 +243,8 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(
     plan = pair.plan(snapshot, resources=resources)
     path = "/(collections/[0-9]+/members|tasks/[0-9]+/assignees)"
     pair.sandbox.fault("reset", pair.target, path=path, method="POST", when="after", times=2)
-    with pair.migration() as migration:
-        applied = migration.apply(plan)
-        proof = migration.verify(plan)
+    applied = pair.apply(plan)
+    proof = pair.verify(plan)
     assert (applied.failed, applied.complete, proof.as_planned) == (0, True, True), applied.findings
     assert_same_lists(source, pair, LIST_OF)
     assert pair.plan(back_up(pair, "second"), resources=resources).facts.empty
@@ -271,8 +255,7 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(
     assert {*re.findall(r"[a-z_]+\.[a-z_]+_ids", left)} == {"hard_copies.borrower_ids", "tasks.remark_ids"}, (
         "a drill asks nobody"
     )
-    with pair.migration() as migration:
-        undone = migration.undo(plan, really=True)
+    undone = pair.undo(plan, really=True)
     assert [one for one in undone.findings if "a person must remove it there" in one.problem]
 
 
@@ -299,15 +282,12 @@ def name_of(record: dict[str, Any]) -> str:
 
 def test_members_that_the_target_takes_at_no_field_are_lacking(pair: LibraryPair) -> None:
     """Its own list is at an address of its own, too: they are counted and named, by plan, apply and verify."""
-    for tenant in ("library", "target"):
-        shapes = {"resources": {"collections": {"fields": NAMES, "lists": PUBLICATIONS}}}
-        pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
+    pair.sandbox.reshape(MEMBERS_APART, "library", "target")
     read_nested(pair)
     plan = pair.plan(back_up(pair, "run"), resources=("collections",))
     assert plan.types["collections"].left_out == {"publication_ids": "link"}
-    with pair.migration() as migration:
-        applied = migration.apply(plan)
-        proof = migration.verify(plan)
+    applied = pair.apply(plan)
+    proof = pair.verify(plan)
     assert (applied.complete, applied.lacking.references > 0, applied.failed) == (False, True, 0)
     assert (proof.equal, proof.as_planned, proof.lacking.references) == (False, True, applied.lacking.references)
     assert [loss.count for loss in losses_of(plan) if "collections.publication_ids" in str(loss)] == [
@@ -322,8 +302,7 @@ def test_a_reference_that_leads_elsewhere_is_found_by_verify(pair: LibraryPair) 
     (number, copy), (_, other), *_ = records_of(pair, "hard_copies").items()
     assert copy["publication_id"] != other["publication_id"]
     pair.call("PATCH", f"hard_copies/{number}", {"publication_id": other["publication_id"]})
-    with pair.migration() as migration:
-        proof = migration.verify(plan)
+    proof = pair.verify(plan)
     [finding] = proof.findings
     found = finding.resource, finding.code, finding.field
     assert (proof.equal, found) == (False, ("hard_copies", "differing", "publication_id"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -19,7 +18,6 @@ from tests.migration.other_resources.full_library import (
     plan_rows,
     record_named,
     records_of,
-    token_of,
 )
 
 RESOURCES = ["authorities", "collections"]
@@ -57,8 +55,7 @@ def check_completed(pair: LibraryPair, snapshot: Snapshot, made: set[tuple[str, 
     assert not {(row.payload["name"], row.payload["kind"]) for row in creates(plan)} & made
     applied = pair.apply(plan)
     assert (applied.failed, applied.left, applied.lacking.writes) == (0, 0, 0)
-    with pair.migration() as migration:
-        assert migration.verify(plan).as_planned
+    assert pair.verify(plan).as_planned
     assert max(names(pair)[one] for one in made) == 1
     assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == VARIANTS
     assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
@@ -105,7 +102,7 @@ def test_several_new_records_of_one_name_are_left_to_a_person(pair: LibraryPair,
 @pytest.mark.long
 def test_of_two_records_of_one_name_one_is_left_and_one_is_created(pair: LibraryPair, snapshot: Snapshot) -> None:
     """The source has the name twice: the target gets it twice, too, whichever row comes first."""
-    source = replace(pair, target="library", token=token_of(pair, "library"))
+    source = pair.library()
     before = records_of(pair, "authorities", "library")
     twin = source.call("POST", "authorities", {"name": WITH_VARIANTS, "kind": "person"})
     try:
@@ -120,5 +117,4 @@ def test_of_two_records_of_one_name_one_is_left_and_one_is_created(pair: Library
     later = pair.plan(both, resources=RESOURCES)
     assert pair.apply(later).failed == 0
     assert names(pair)[WITH_VARIANTS, "person"] == 2
-    with pair.migration() as migration:
-        assert migration.verify(later).as_planned
+    assert pair.verify(later).as_planned

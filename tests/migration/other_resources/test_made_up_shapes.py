@@ -8,7 +8,6 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ from tests.migration.other_resources.full_library import (
     back_up,
     make_pair,
     records_of,
-    token_of,
 )
 from tests.migration.other_resources.made_up_shapes import (
     DOCUMENTED,
@@ -66,12 +64,8 @@ class Libraries:
     def __init__(self, pair: LibraryPair, shapes: Json) -> None:
         self.pair = pair
         self.shapes = shapes["resources"]
-        self._reshape(shapes)
-        self._link(replace(pair, target="library", token=token_of(pair, "library")))
-
-    def _reshape(self, shapes: Json) -> None:
-        for tenant in ("library", self.pair.target):
-            self.pair.sandbox.control("PUT", "settings", {"tenant": tenant, "shapes": shapes})
+        pair.sandbox.reshape(self.shapes, "library", pair.target, description=shapes["description"])
+        self._link(pair.library())
 
     def _names(self, library: str | None) -> dict[str, dict[int, str]]:
         """Resource → id → the name of that record."""
@@ -197,8 +191,7 @@ def assert_staged(snapshot: Snapshot, resource: str, records: Records) -> None:
 
 def map_fields(libraries: Libraries, snapshot: Snapshot) -> list[str]:
     """Write the mapping file, and answer its questions as somebody would who knows both libraries; returns the lines that were asked."""
-    with libraries.pair.migration() as migration:
-        mapping = migration.map(snapshot, "new")
+    mapping = libraries.pair.map(snapshot)
     lines, asked = mapping.text.splitlines(), list[str]()
     for question in mapping.questions():
         asked.append(lines[question.line - 1])
@@ -206,8 +199,7 @@ def map_fields(libraries: Libraries, snapshot: Snapshot) -> list[str]:
         line = asked[-1].replace('leads_to = "?"', f'leads_to = "{answer}"')
         lines[question.line - 1] = re.sub(r'("?[^"{]+"?) = "\?"', r"\1 = \1", line)
     mapping.path.write_text("\n".join(lines), encoding="utf-8")
-    with libraries.pair.migration() as migration:
-        again = migration.map(snapshot, "new")
+    again = libraries.pair.map(snapshot)
     assert (again.text, again.questions()) == ("\n".join(lines), [])
     return asked
 
@@ -222,8 +214,7 @@ def move(libraries: Libraries) -> Snapshot:
     plan = pair.plan(snapshot, resources=ALL_RESOURCES)
     applied = pair.apply(plan)
     assert applied.failures == [], applied.failures
-    with pair.migration() as migration:
-        assert migration.verify(plan).as_planned
+    assert pair.verify(plan).as_planned
     return snapshot
 
 

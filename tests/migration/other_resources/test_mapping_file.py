@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from pipelines.migration.model.plan import Plan
 from pipelines.migration.plan.mapping import MappingFile
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import ALL_RESOURCES, back_up, make_pair, records_of, token_of
+from tests.migration.other_resources.full_library import ALL_RESOURCES, back_up, make_pair, records_of
 from tests.migration.test_additional_fields import DOCUMENTED
 from tests.sandbox.process import SandboxProcess
 
@@ -47,12 +46,11 @@ KINDS = {"person": "Human", "corporate": "Body", "subject": "Topic"}
 
 def shape(sandbox: SandboxProcess, target: str) -> None:
     """Both libraries get the shapes; the target has other words for kinds, and demands a branch of each copy."""
-    sandbox.control("PUT", "settings", {"tenant": "library", "shapes": {"description": "follows", "resources": SHAPES}})
+    sandbox.reshape(SHAPES, "library")
     authorities = {"fields": {"name": NAME, "kind": {"from": "kind", "values": KINDS}}}
     branch = {"schema": {"type": "string", "enum": ["main", "east"]}, "seed": ["main"], "required": True}
     copies = {"fields": {**SHAPES["hard_copies"]["fields"], "branch": branch}}
-    resources = {**SHAPES, "authorities": authorities, "hard_copies": copies}
-    sandbox.control("PUT", "settings", {"tenant": target, "shapes": {"description": "follows", "resources": resources}})
+    sandbox.reshape({**SHAPES, "authorities": authorities, "hard_copies": copies}, target)
 
 
 def asked(mapping: MappingFile) -> set[str]:
@@ -70,8 +68,7 @@ def test_questions_are_answered_and_followed(pair: LibraryPair, sandbox: Sandbox
     snapshot = back_up(pair, "shaped")
     counts = snapshot.counts
 
-    with pair.migration() as migration:
-        mapping = migration.map(snapshot, "new")
+    mapping = pair.map(snapshot)
     assert asked(mapping) == {
         'place = { leads_to = "?" }',
         'rack = { leads_to = "?" }',
@@ -91,8 +88,7 @@ def test_questions_are_answered_and_followed(pair: LibraryPair, sandbox: Sandbox
     [question] = [question for question in mapping.questions() if question.field == "rack"]
     assert f": not planned, because in mappings/{mapping.path.name} rack (line {question.line}) has no answer." in loss
     assert pair.apply(plan).lacking.unanswered == sum(lost(plan).values())
-    with pair.migration() as migration:
-        verification = migration.verify(plan)
+    verification = pair.verify(plan)
     assert (verification.equal, verification.as_planned) == (False, True)
 
     text = mapping.text.replace('place = { leads_to = "?"', 'place = { leads_to = "locations"')
@@ -103,15 +99,13 @@ def test_questions_are_answered_and_followed(pair: LibraryPair, sandbox: Sandbox
     for ours, theirs in KINDS.items():
         text = text.replace(f'{ours} = "?"', f'{ours} = "{theirs}"')
     mapping.path.write_text(f"{text}\n# signed: the librarian\n")
-    with pair.migration() as migration:
-        assert migration.map(snapshot, "new").text == f"{text}\n# signed: the librarian\n"
+    assert pair.map(snapshot).text == f"{text}\n# signed: the librarian\n"
 
     plan = pair.plan(snapshot, resources=ALL_RESOURCES, overwrite=True)  # the target has collections of the same names
     assert lost(plan) == {}
     applied = pair.apply(plan)
     assert (applied.failures, [finding.field for finding in applied.findings]) == ([], ["organization"])
-    with pair.migration() as migration:
-        assert migration.verify(plan).as_planned
+    assert pair.verify(plan).as_planned
     assert pair.plan(back_up(pair, "later"), resources=ALL_RESOURCES).facts.empty
 
     ours, theirs = (
@@ -150,7 +144,7 @@ def tasks_sandbox() -> Iterator[SandboxProcess]:
 def with_completed_task(sandbox: SandboxProcess, folder: Path, target: str) -> tuple[LibraryPair, Snapshot]:
     """A pair with a snapshot and its mapping file."""
     pair = make_pair(folder, sandbox, target)
-    source = replace(pair, target="library", token=token_of(pair, "library"))
+    source = pair.library()
     number = source.call("POST", "tasks", {"title": f"Bind the atlas of {target}"})["id"]
     source.call("PATCH", f"tasks/{number}/complete")
     return pair, back_up(pair, "run")
@@ -160,8 +154,7 @@ def test_a_completed_task_is_completed_by_its_own_request(tasks_sandbox: Sandbox
     """As the description has it: after it is created, journalled, and counted in the forecast."""
     pair, snapshot = with_completed_task(tasks_sandbox, tmp_path, "first")
     before = records_of(pair, "tasks")
-    with pair.migration() as migration:
-        mapping = migration.map(snapshot, "new", ["tasks"])
+    mapping = pair.map(snapshot, ["tasks"])
     assert 'completed_at = "PATCH complete"' in mapping.text
     plan = pair.plan(snapshot, resources=["tasks"])
     ours = records_of(pair, "tasks", "library").values()
@@ -173,22 +166,19 @@ def test_a_completed_task_is_completed_by_its_own_request(tasks_sandbox: Sandbox
     assert (applied.failures, pair.requests() - requests) == ([], plan.facts.requests)
     made = [task for number, task in records_of(pair, "tasks").items() if number not in before]
     assert {task["title"] for task in made if task["completed_at"] is not None} == completed
-    with pair.migration() as migration:
-        assert migration.verify(plan).as_planned
-        assert migration.status(plan).requests_left == 0
+    assert pair.verify(plan).as_planned
+    assert pair.status(plan).requests_left == 0
     again = pair.plan(back_up(pair, "again"), resources=["tasks"])
     assert again.facts.empty
     assert "tasks.completed_at" not in again.facts.not_moved.by_field
-    with pair.migration() as migration:
-        undone = migration.undo(plan, really=True)
+    undone = pair.undo(plan, really=True)
     assert undone.left == len(made), "the service deletes no tasks"
 
 
 @pytest.mark.long
 def test_a_refused_request_of_a_field_is_said_and_tried_again(tasks_sandbox: SandboxProcess, tmp_path: Path) -> None:
     pair, snapshot = with_completed_task(tasks_sandbox, tmp_path, "second")
-    with pair.migration() as migration:
-        mapping = migration.map(snapshot, "new", ["tasks"])
+    mapping = pair.map(snapshot, ["tasks"])
     mapping.path.write_text(mapping.text.replace('"PATCH complete"', '"PATCH finish"'))
     plan = pair.plan(snapshot, resources=["tasks"])
     for _run in range(2):

@@ -78,10 +78,9 @@ def test_a_merge_is_proposed_and_sent_once_a_person_decided_it(pair: LibraryPair
     assert pair.requests() - before == result.requests == plan.facts.requests
     assert {*ids} & {*records_of(pair, "authorities")} == {ids[0]}
     assert merges(pair) == [("PATCH", f"/api/v3/authorities/{one}/merge") for one in ids[1:]]
-    with pair.migration() as migration:
-        assert migration.verify(plan).as_planned
-        status = migration.status(plan)
-        assert (status.done["merge"], status.written) == (2, True)
+    assert pair.verify(plan).as_planned
+    status = pair.status(plan)
+    assert (status.done["merge"], status.written) == (2, True)
     assert pair.apply(plan).merged == 0
 
     later = pair.plan(snapshot, resources=RESOURCES)
@@ -89,11 +88,10 @@ def test_a_merge_is_proposed_and_sent_once_a_person_decided_it(pair: LibraryPair
         "what the merge added to the record is no edit of people"
     )
     assert ("authorities", source_id) not in lines(later), "a decision to merge counts once"
-    with pair.migration() as migration:
-        for undone in (migration.undo(plan), migration.undo(plan, really=True)):
-            [left] = undone.findings
-            assert (undone.left, left.target_id) == (1, ids[0])
-            assert f"record {ids[1]} was merged into it, and no undo can split them" in left.problem
+    for undone in (pair.undo(plan), pair.undo(plan, really=True)):
+        [left] = undone.findings
+        assert (undone.left, left.target_id) == (1, ids[0])
+        assert f"record {ids[1]} was merged into it, and no undo can split them" in left.problem
 
 
 def decided(pair: LibraryPair, snapshot: Snapshot) -> tuple[Plan, int, list[int]]:
@@ -105,10 +103,9 @@ def decided(pair: LibraryPair, snapshot: Snapshot) -> tuple[Plan, int, list[int]
 
 def check_merged(pair: LibraryPair, snapshot: Snapshot, plan: Plan, ids: list[int]) -> None:
     assert {*ids} & {*records_of(pair, "authorities")} == {ids[0]}
-    with pair.migration() as migration:
-        status = migration.status(plan)
-        assert (status.written, status.unanswered, status.parked, status.refused) == (True, 0, 0, 0)
-        assert migration.verify(plan).as_planned
+    status = pair.status(plan)
+    assert (status.written, status.unanswered, status.parked, status.refused) == (True, 0, 0, 0)
+    assert pair.verify(plan).as_planned
     assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
 
 
@@ -133,8 +130,7 @@ def test_a_refused_merge_is_named_and_may_be_tried_again(pair: LibraryPair, snap
     applied = pair.apply(plan)
     assert (applied.merged, applied.failed) == (1, 1)
     assert {*ids} <= {*records_of(pair, "authorities"), ids[2]}
-    with pair.migration() as migration:
-        [finding] = [one for one in migration.verify(plan).findings if one.code == "duplicated"]
+    [finding] = [one for one in pair.verify(plan).findings if one.code == "duplicated"]
     assert finding.target_id == ids[1]
     assert pair.apply(plan).merged == 1
     check_merged(pair, snapshot, plan, ids)
@@ -144,7 +140,7 @@ def reshape(pair: LibraryPair, description: str, **merge: str) -> None:
     """Give the merge of the target this form."""
     native = {name: {"from": name} for name in ("name", "kind", "variants")}
     shape = {"fields": native, "merge": merge} if merge else {"fields": native}
-    pair.sandbox.change(pair.target, shapes={"description": description, "resources": {"authorities": shape}})
+    pair.sandbox.reshape({"authorities": shape}, pair.target, description=description)
 
 
 def test_a_merge_that_nothing_describes_is_as_the_operator_says(pair: LibraryPair, snapshot: Snapshot) -> None:
@@ -236,6 +232,5 @@ def test_hard_copies_follow_the_merged_location_in_the_same_plan(pair: LibraryPa
     copies = records_of(pair, "hard_copies")
     assert copies[copy["id"]]["location_id"] == there["id"]
     assert len([one for one in copies.values() if one["location_id"] == there["id"]]) > 1
-    with pair.migration() as migration:
-        assert migration.verify(plan).as_planned
+    assert pair.verify(plan).as_planned
     assert pair.plan(snapshot, resources=["hard_copies"]).facts.empty

@@ -64,8 +64,7 @@ def test_named_resources_move_with_their_references_in_the_planned_requests(
     assert (result.failed, result.left, result.lacking) == (0, 0, ORGANIZATION)
     assert pair.requests() - requests_before == result.requests == facts.requests
 
-    with pair.migration() as migration:
-        proof, status = migration.verify(plan), migration.status(plan)
+    proof, status = pair.verify(plan), pair.status(plan)
     assert (proof.as_planned, proof.compared) == (True, sum(facts.source.records.values()))
     assert [(finding.field, finding.lacking) for finding in proof.findings] == [("organization", True)]
     assert (status.written, status.complete, status.lacking) == (True, False, ORGANIZATION)
@@ -78,8 +77,7 @@ def test_named_resources_move_with_their_references_in_the_planned_requests(
     assert (again.facts.empty, again.facts.requests, again.facts.count(Action.CONFLICT)) == (True, 0, 0)
     assert pair.apply(plan).requests == 0
 
-    with pair.migration() as migration:
-        dry_run, undone = migration.undo(plan), migration.undo(plan, really=True)
+    dry_run, undone = pair.undo(plan), pair.undo(plan, really=True)
     undeletable = sum(facts.counts[resource]["create"] for resource in UNDELETED)
     deleted = facts.count(Action.CREATE) - undeletable
     assert (dry_run.deleted, dry_run.left) == (undone.deleted, undone.left) == (deleted, undeletable)
@@ -156,33 +154,32 @@ def test_a_plan_keeps_users_in_a_file_of_their_own_encrypted_with_the_key(
     conflict = pair.plan(snapshot, resources=["users"])
     plan = pair.plan(snapshot, resources=["users"], overwrite=True)
     pair.apply(plan)
-    with pair.migration() as migration:
-        assert migration.verify(plan, evidence=pair.config.parent / "bag").as_planned
-        personal = [*(user["email"] for user in there.values()), "Oldname"]
-        for folder in (
-            conflict.folder,
-            plan.folder,
-            pair.config.parent / "bag",
-            pair.config.parent / "library-data" / "state.db",
-        ):
-            for path in [folder, *folder.rglob("*")]:
-                if path.name == PEOPLE:
-                    with pytest.raises(OSError, match="encrypted"):
-                        pq.read_table(path)
-                elif path.is_file():
-                    text = (
-                        str(pq.read_table(path).to_pylist())
-                        if path.suffix == ".parquet"
-                        else path.read_bytes().decode("latin-1")
-                    )
-                    assert not [value for value in personal if value in text], path
-        assert (
-            migration.undo(plan, really=True).left,
-            record_named(records_of(pair, "users"), "Martha Oldname")["id"],
-        ) == (
-            0,
-            marta["id"],
-        )
+    assert pair.verify(plan, evidence=pair.config.parent / "bag").as_planned
+    personal = [*(user["email"] for user in there.values()), "Oldname"]
+    for folder in (
+        conflict.folder,
+        plan.folder,
+        pair.config.parent / "bag",
+        pair.config.parent / "library-data" / "state.db",
+    ):
+        for path in [folder, *folder.rglob("*")]:
+            if path.name == PEOPLE:
+                with pytest.raises(OSError, match="encrypted"):
+                    pq.read_table(path)
+            elif path.is_file():
+                text = (
+                    str(pq.read_table(path).to_pylist())
+                    if path.suffix == ".parquet"
+                    else path.read_bytes().decode("latin-1")
+                )
+                assert not [value for value in personal if value in text], path
+    assert (
+        pair.undo(plan, really=True).left,
+        record_named(records_of(pair, "users"), "Martha Oldname")["id"],
+    ) == (
+        0,
+        marta["id"],
+    )
     monkeypatch.delenv("PEOPLES_KEY")
     with pytest.raises(ConfigurationError, match="PEOPLES_KEY"):
         pair.apply(plan)
@@ -231,8 +228,7 @@ def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: Librar
     assert "Closed stacks" in plan.path("issues.tsv").read_text("utf-8")
     result = pair.apply(plan)
     assert (result.quarantined, result.complete) == (1 + len(waiting), False)
-    with pair.migration() as migration:
-        proof, status = migration.verify(plan), migration.status(plan)
+    proof, status = pair.verify(plan), pair.status(plan)
     for lacking in (result.lacking, status.lacking, proof.lacking):
         assert lacking.records == 1 + len(waiting)
     assert (proof.equal, proof.as_planned, proof.missing) == (False, True, 1 + len(waiting))
@@ -259,8 +255,7 @@ def test_two_records_that_became_one_are_named(pair: LibraryPair, snapshot: Snap
             "UPDATE migration_writes SET target_id = ? WHERE resource = 'authorities' AND source_id = ?",
             (target_id, second.source_id),
         )
-    with pair.migration() as migration:
-        findings = migration.verify(plan).findings
+    findings = pair.verify(plan).findings
     why = f"authority {first.source_id} of the source became the same record"
     assert (second.source_id, int(target_id), why) in [
         (finding.source_id, finding.target_id, finding.problem) for finding in findings

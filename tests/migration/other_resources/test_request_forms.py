@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
-from typing import Any
 
 import httpx
 import pytest
@@ -16,27 +15,12 @@ from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import KillingWay
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import Records, plan_rows, records_of
-from tests.migration.other_resources.test_staleness import FIELDS, plan_changes
+from tests.migration.other_resources.test_staleness import FIELDS, plan_changes, reshape
 from tests.service.scripted import Answer, Received, ScriptedServer, forwarded
 
 RESOURCES = ["collections"]
 SHELF = {"shelf": {"schema": {"type": ["string", "null"]}, "seed": ["left", "right"]}}
 """A field that the source does not have."""
-
-
-def undescribed(
-    pair: LibraryPair, fields: dict[str, Any], variations: dict[str, str] | None = None, **form: Any
-) -> None:
-    """Give the collections of the target these fields and forms, and take its description away."""
-    reshape(pair, "missing", fields, variations, **form)
-
-
-def reshape(
-    pair: LibraryPair, description: str, fields: dict[str, Any], variations: dict[str, str] | None = None, **form: Any
-) -> None:
-    """Give the collections of the target these fields and forms."""
-    shapes = {"description": description, "resources": {"collections": {"fields": fields, **form}}}
-    pair.sandbox.change(pair.target, shapes=shapes, variations=variations)
 
 
 def plan_creates(pair: LibraryPair, snapshot: Snapshot) -> tuple[Plan, int]:
@@ -61,10 +45,9 @@ def sent(pair: LibraryPair) -> list[str]:
 
 def check_whole(pair: LibraryPair, snapshot: Snapshot, plan: Plan) -> None:
     """Nothing is lost and nothing is there twice."""
-    with pair.migration() as migration:
-        status = migration.status(plan)
-        assert (status.written, status.unanswered, status.parked) == (True, 0, 0)
-        assert migration.verify(plan).as_planned
+    status = pair.status(plan)
+    assert (status.written, status.unanswered, status.parked) == (True, 0, 0)
+    assert pair.verify(plan).as_planned
     found = [one["name"] for one in records_of(pair, "collections").values()]
     assert len(found) == len({*found})
     assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["collections"]} == {"unchanged"}
@@ -77,12 +60,12 @@ def changed(before: Records, planned: dict[int, str]) -> Records:
 
 def test_a_refused_form_shows_the_setting_and_stops_the_resource(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Three rows fail, the others of the resource are left, and others are written; with the setting, the same plan completes."""
-    undescribed(pair, FIELDS)
+    reshape(pair, "missing", FIELDS)
     for number in records_of(pair, "collections"):
         pair.call("DELETE", f"collections/{number}")
     plan = pair.plan(snapshot, resources=[*RESOURCES, "authorities"])
     creates = len(plan_rows(plan, "collections", Action.CREATE))
-    undescribed(pair, FIELDS, wrapped="collection")
+    reshape(pair, "missing", FIELDS, wrapped="collection")
     applied = pair.apply(plan)
     failed = [failure for failure in applied.failures if failure.resource == "collections"]
     assert len(failed) == min(3, creates)
@@ -99,7 +82,7 @@ def test_a_refused_form_shows_the_setting_and_stops_the_resource(pair: LibraryPa
 
 @pytest.mark.long
 def test_a_refused_method_and_a_refused_address_show_theirs(pair: LibraryPair, snapshot: Snapshot) -> None:
-    undescribed(pair, FIELDS)
+    reshape(pair, "missing", FIELDS)
     plan, _creates = plan_creates(pair, snapshot)
     pair.sandbox.fault("status", pair.target, method="POST", path="/collections$", status=404, code="NoRoute", times=99)
     applied = pair.apply(plan)
@@ -107,7 +90,7 @@ def test_a_refused_method_and_a_refused_address_show_theirs(pair: LibraryPair, s
     pair.sandbox.reset("faults")
     pair.apply(plan)
     plan, _planned = plan_changes(pair, snapshot)
-    undescribed(pair, FIELDS, verb="PUT")
+    reshape(pair, "missing", FIELDS, verb="PUT")
     applied = pair.apply(plan)
     assert applied.failures
     assert all('method = "PUT"' in failure.problem for failure in applied.failures)
@@ -123,10 +106,10 @@ def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, when: st
         through = pair.through_proxy(way.url)
         snapshot = through.newest()
         through.apply(through.plan(snapshot, resources=RESOURCES))
-        undescribed(pair, {**FIELDS, **SHELF})
+        reshape(pair, "missing", {**FIELDS, **SHELF})
         plan, planned = plan_changes(through, snapshot)
         before = records_of(pair, "collections")
-        undescribed(pair, {**FIELDS, **SHELF}, verb="PUT", replaces=True)
+        reshape(pair, "missing", {**FIELDS, **SHELF}, verb="PUT", replaces=True)
         say(through, 'method = "PUT"')
         way.assert_kills(through.config, plan.name, "PUT", "/collections/", when)
         assert through.apply(plan).failed == 0
@@ -139,7 +122,7 @@ def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, when: st
 def test_a_process_killed_within_the_first_create_with_a_key_makes_nothing_twice(pair: LibraryPair, when: str) -> None:
     with KillingWay(pair.sandbox.url) as way:
         through = pair.through_proxy(way.url)
-        undescribed(pair, FIELDS, wrapped="collection")
+        reshape(pair, "missing", FIELDS, wrapped="collection")
         say(through, 'wrapped_in = "collection"')
         snapshot = through.newest()
         plan, _creates = plan_creates(through, snapshot)
@@ -164,11 +147,10 @@ def test_the_id_of_a_new_record_is_read_where_the_mapping_file_says(pair: Librar
     with ScriptedServer(answer) as server:
         through = pair.through_proxy(server.url)
         snapshot = through.newest()
-        with through.migration() as migration:
-            assert migration.map(snapshot, "new", RESOURCES).resources["collections"].requests == {
-                "method": "PATCH",
-                "answer_id": "result/collection_id",
-            }
+        assert through.map(snapshot, RESOURCES).resources["collections"].requests == {
+            "method": "PATCH",
+            "answer_id": "result/collection_id",
+        }
         plan, creates = plan_creates(through, snapshot)
         assert through.apply(plan).failed == 0
         assert sent(through).count("POST") == creates

@@ -31,6 +31,11 @@ def plan_changes(pair: LibraryPair, snapshot: Snapshot) -> tuple[Plan, dict[int,
     return plan, planned
 
 
+def reshape(pair: LibraryPair, description: str, fields: dict[str, Any], **form: Any) -> None:
+    """Give the collections of the target these fields and forms."""
+    pair.sandbox.reshape({"collections": {"fields": fields, **form}}, pair.target, description=description)
+
+
 def test_a_plan_is_refused_once_people_changed_or_deleted_what_it_would_replace(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
@@ -53,8 +58,7 @@ def test_a_plan_is_stale_once_its_mapping_file_was_changed(
     """A file that came after the plan is none that it follows."""
     resources = [resource] if resource != "publications" else []
     unmapped = pair.plan(snapshot, resources=resources)
-    with pair.migration() as migration:
-        mapping = migration.map(snapshot, "new", resources)
+    mapping = pair.map(snapshot, resources)
     plan = pair.plan(snapshot, resources=resources)
     mapping.path.write_text(f"{mapping.text}\n# An afterthought\n")
     writes = len(pair.writes())
@@ -82,12 +86,6 @@ def renamed(old: str, new: str) -> dict[str, dict[str, Any]]:
     return {(new if name == old else name): field for name, field in FIELDS.items()}
 
 
-def reshape(pair: LibraryPair, fields: dict[str, Any], description: str, **variations: str) -> None:
-    """Give the collections of the target these fields."""
-    shapes = {"description": description, "resources": {"collections": {"fields": fields}}}
-    pair.sandbox.change(pair.target, shapes=shapes, variations=variations)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("fields", "description"),
@@ -98,10 +96,10 @@ def test_a_field_that_the_plan_does_not_write_makes_it_not_stale(
     pair: LibraryPair, snapshot: Snapshot, fields: dict[str, Any], description: str
 ) -> None:
     """Stale is only what has to be: the service got a field, or renamed one that the plan leaves alone."""
-    reshape(pair, FIELDS, description)
+    reshape(pair, description, FIELDS)
     pair.apply(pair.plan(snapshot, resources=["collections"]))
     plan, planned = plan_changes(pair, snapshot)
-    reshape(pair, fields, description)
+    reshape(pair, description, fields)
     before = pair.requests()
     result = pair.apply(plan)
     assert (result.patched, result.failed) == (2, 0)
@@ -126,13 +124,13 @@ def test_a_plan_is_stale_once_the_description_has_other_fields(
     pair: LibraryPair, snapshot: Snapshot, fields: dict[str, dict[str, Any]], *, changes: bool
 ) -> None:
     """Another name of what it writes, or one more that is demanded, although the records of the target show nothing of it."""
-    reshape(pair, FIELDS, "follows")
+    reshape(pair, "follows", FIELDS)
     if changes:
         pair.apply(pair.plan(snapshot, resources=["collections"]))
         plan, _planned = plan_changes(pair, snapshot)
     else:
         plan = pair.plan(snapshot, resources=["collections"])
-    reshape(pair, fields, "follows")
+    reshape(pair, "follows", fields)
     there, writes = records_of(pair, "collections"), len(pair.writes())
     with pytest.raises(StopError, match="it takes collections otherwise, by its description"):
         pair.apply(plan)

@@ -12,9 +12,7 @@ from pipelines.migration.plan.build import without_questions
 from pipelines.migration.plan.codes import differing_codes
 from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.records.left_out import LeftOut
-from pipelines.shapes.model import ResourceSchema
-from tests.migration.plan.test_mapping import Json, file_of, text_of
-from tests.migration.plan.test_numbers_of_records import listing
+from tests.migration.plan.learning import Json, file_of, learner_between, listing, text_of
 
 MAIN, DEPOT = ("MAIN", "Main stack"), ("DEP", "Depot")
 
@@ -35,21 +33,9 @@ def asked_learners(
         for side, library, coded in zip(("here", "there"), (source, target), sides, strict=True):
             records = [{"id": number, "code": code, "name": title} for number, (code, title) in enumerate(coded, 1)]
             library[name] = listing(folder, f"{side}_{name}", records)
-    learners = {
-        name: TypeLearner(
-            RESOURCE_TYPES[name],
-            source[name],
-            target[name],
-            ResourceSchema(),
-            posted={},
-            same_service=True,
-            read=source,
-            library=lambda: source,
-        )
-        for name in source
-    }
-    types = {name: without_questions(learner.type) for name, learner in learners.items()}
-    texts = {(name, path): known for name, learner in learners.items() for path, known in learner.texts().items()}
+    learners = {name: learner_between(name, source[name], target[name], source, same_service=True) for name in source}
+    types = {name: without_questions(each.type) for name, each in learners.items()}
+    texts = {(name, path): known for name, each in learners.items() for path, known in each.texts().items()}
     for name, codes in differing_codes(texts, types, source, target).items():
         learners[name].ask(codes)
     return learners
@@ -154,21 +140,12 @@ def test_codes_of_persons_are_in_no_file(tmp_path: Path) -> None:
     ]
     tasks = listing(tmp_path, "tasks", [{"id": 1, "title": "T", "who": "anna"}])
     source, target = {"tasks": tasks, "users": users[0]}, {"tasks": listing(tmp_path, "none", []), "users": users[1]}
-    learner = TypeLearner(
-        RESOURCE_TYPES["tasks"],
-        tasks,
-        target["tasks"],
-        ResourceSchema(),
-        posted={},
-        same_service=True,
-        read=source,
-        library=lambda: source,
-    )
-    types = {"tasks": learner.type, "users": RESOURCE_TYPES["users"]}
-    texts = {("tasks", path): known for path, known in learner.texts().items()}
-    learner.ask(differing_codes(texts, types, source, target)["tasks"])
-    assert "anna" not in text_of([learner])
-    assert learner.type.left_out["who"] == LeftOut.UNKNOWN_REFERENCE
+    learned = learner_between("tasks", tasks, target["tasks"], source, same_service=True)
+    types = {"tasks": learned.type, "users": RESOURCE_TYPES["users"]}
+    texts = {("tasks", path): known for path, known in learned.texts().items()}
+    learned.ask(differing_codes(texts, types, source, target)["tasks"])
+    assert "anna" not in text_of([learned])
+    assert learned.type.left_out["who"] == LeftOut.UNKNOWN_REFERENCE
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, ResourceType
 from pipelines.migration.plan.build import without_questions
 from pipelines.migration.plan.learned_types import learn_from_shapes
-from pipelines.migration.plan.mapped_references import mapped
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import nested
 from pipelines.records.shapes.observation import Observer, RecordShape
-from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
+from pipelines.shapes.model import PayloadSchema, ResourceSchema
+from tests.migration.plan.learning import body_of, of_type, takes
 
 PUBLICATION = publication_type(STANDARD_KINDS)
 
@@ -54,13 +54,6 @@ def test_numbers_that_lead_nobody_knows_where_are_left_out(resource: str, field:
     assert found.left_out[field] == LeftOut.UNKNOWN_REFERENCE
 
 
-def body(found: ResourceType, record: dict[str, Any], *, new_id: int = 9) -> dict[str, Any]:
-    """What is sent of a record, where those to which it refers became another one."""
-    led = mapped(found, found.form(record), lambda _resource, _number: (True, new_id))
-    payloads = [found.fields[name].payload(name, value) for name, value in led.values.items()]
-    return nested({path: value for payload in payloads for path, value in payload.items()})
-
-
 HELD = {"location_id": 7, "shelf": "B"}
 TO_BOOKS = [{"data": {"type": "publications", "id": "7"}}, {"data": None}, {"note": "kept"}]
 
@@ -91,8 +84,8 @@ def test_a_reference_in_objects_is_known(resource: str, field: str, value: Any, 
     """What an object, or an entry of a list, says besides is sent, also without the number."""
     found = learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value})
     assert {*found.referred} == {leads_to}
-    assert body(found, {field: value}) == {field: sent}
-    assert body(found, {field: {"shelf": "B"}}) == ({field: {"shelf": "B"}} if "shelf" in value else {})
+    assert body_of(found, {field: value}) == {field: sent}
+    assert body_of(found, {field: {"shelf": "B"}}) == ({field: {"shelf": "B"}} if "shelf" in value else {})
 
 
 def test_only_a_reference_of_the_record_itself_leads_to_its_own_kind_by_its_name() -> None:
@@ -127,7 +120,7 @@ def test_each_number_in_objects_leads_to_its_own_records() -> None:
         "holding/by/user_id": ("users",),
         "items": ("publications", "users", "tasks"),
     }
-    assert body(known, {"holding": holding, "items": items}) == {
+    assert body_of(known, {"holding": holding, "items": items}) == {
         "holding": {"by": {"user_id": 9, "since": "2020"}},
         "items": [{"position": 1, "publication": {"id": 9}, "added_by": {"user_id": 9}, "task_ids": [9, 9]}],
     }
@@ -146,7 +139,7 @@ def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:
     }
     found = learned("hard_copies", record)
     assert found.keys[0][0] == "attributes/barcode"
-    assert body(found, record) == {
+    assert body_of(found, record) == {
         "type": "hard_copies",
         "attributes": {"barcode": "B", "note": "N"},
         "relationships": {
@@ -159,7 +152,7 @@ def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("name", "value"),
     [
         ("priority", 3),
         ("due", "2026-12-01"),
@@ -170,22 +163,22 @@ def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:
         ("location_type", "shelf"),
     ],
 )
-def test_other_values_are_sent(field: str, value: Any) -> None:
-    found = learned("tasks", {"id": 1, "title": "T", field: value})
-    assert field in found.fields
+def test_other_values_are_sent(name: str, value: Any) -> None:
+    found = learned("tasks", {"id": 1, "title": "T", name: value})
+    assert name in found.fields
     assert not found.left_out
 
 
 @pytest.mark.parametrize("resource", [PUBLICATIONS, "tasks"])
 def test_the_reason_stands_beside_each_value_that_is_not_sent(resource: str) -> None:
-    fields = {
-        "title": FieldSchema(["string"]),
-        "binding": FieldSchema(["string"], choices=["paper"]),
-        "pages": FieldSchema(["integer", "null"]),
-        "marks": FieldSchema(["array"], entries=FieldSchema(["string"])),
-        "shelf": FieldSchema(["object"]),
-        "made": FieldSchema(["string"], read_only=True),
-    }
+    schema = takes(
+        title="string",
+        binding=of_type("string", choices=["paper"]),
+        pages="integer null",
+        marks=of_type("array", entries=of_type("string")),
+        shelf="object",
+        made=of_type("string", read_only=True),
+    )
     record = {
         "id": 1,
         "title": "T",
@@ -196,7 +189,7 @@ def test_the_reason_stands_beside_each_value_that_is_not_sent(resource: str) -> 
         "made": "by hand",
         "colour": "red",
     }
-    form = learned(resource, record, ResourceSchema(create=PayloadSchema(fields))).form(record)
+    form = learned(resource, record, schema).form(record)
     assert form.values == {"title": "T"}
     assert form.unsent == {name: value for name, value in record.items() if name not in {"id", "title"}}
     assert form.why == {
@@ -214,15 +207,15 @@ def test_the_reason_stands_beside_each_value_that_is_not_sent(resource: str) -> 
 def test_more_of_an_author_is_sent_where_the_description_takes_it() -> None:
     """A text; not what the service fills, nor a number of a record, nor what the description lacks."""
     members = {
-        "name": FieldSchema(["string"]),
-        "orcid": FieldSchema(["string", "null"]),
-        "authority_id": FieldSchema(["string"]),
-        "href": FieldSchema(["string"], read_only=True),
+        "name": of_type("string"),
+        "orcid": of_type("string null"),
+        "authority_id": of_type("string"),
+        "href": of_type("string", read_only=True),
     }
-    fields = {"title": FieldSchema(["string"]), "authors": FieldSchema(["array"], entries=FieldSchema(members=members))}
+    schema = takes(title="string", authors=of_type("array", entries=of_type(members=members)))
     author = {"name": "A", "type": "person", "orcid": "0000-0001", "authority_id": "7", "href": "/a", "role": "editor"}
     record = {"id": 1, "title": "T", "authors": [author, {"name": "B"}]}
-    found = learned(PUBLICATIONS, record, ResourceSchema(create=PayloadSchema(fields)))
+    found = learned(PUBLICATIONS, record, schema)
     form = found.form(record)
     sent = [{"name": "A", "type": "person", "orcid": "0000-0001"}, {"name": "B", "type": "person"}]
     assert form.values["authors"] == sent
@@ -232,9 +225,9 @@ def test_more_of_an_author_is_sent_where_the_description_takes_it() -> None:
 
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_counter_is_sent_where_the_description_takes_it(read_only: bool) -> None:
-    fields = {"title": FieldSchema(["string"]), "page_count": FieldSchema(["integer"], read_only=read_only)}
+    schema = takes(title="string", page_count=of_type("integer", read_only=read_only))
     record = {"id": 1, "title": "T", "page_count": 320, "assets_count": 2}
-    found = learned(PUBLICATIONS, record, ResourceSchema(create=PayloadSchema(fields)))
+    found = learned(PUBLICATIONS, record, schema)
     assert found.values(record) == {"title": "T"} | ({} if read_only else {"page_count": 320})
     assert "page_count" not in learned(PUBLICATIONS, record).values(record)
 
@@ -242,8 +235,8 @@ def test_a_counter_is_sent_where_the_description_takes_it(read_only: bool) -> No
 def test_documented_fields_of_publications_are_not_taken_for_others_of_a_similar_name() -> None:
     """`category_ids` may be read as `category`, which is no field of the document, and not as `categories`, which is one."""
     record = {"id": 1, "title": "T", "category": ["x"], "categories": [{"name": "Maps"}]}
-    fields = {"category_ids": FieldSchema(["array"], entries=FieldSchema(["string"]))}
-    found = learned(PUBLICATIONS, record, ResourceSchema(create=PayloadSchema(fields)))
+    schema = takes(category_ids=of_type("array", entries=of_type("string")))
+    found = learned(PUBLICATIONS, record, schema)
     assert found.values(record) == {"title": "T", "category_ids": ["x"], "categories": [{"name": "Maps"}]}
 
 
@@ -269,17 +262,15 @@ def test_a_reference_that_waits_for_another_member_of_its_object_is_set_with_it(
 @pytest.mark.parametrize("is_open", [False, True])
 def test_a_field_is_sent_as_the_target_spells_it(*, is_open: bool) -> None:
     """Both spellings are read, since a record that was moved has that of the target."""
-    fields = {name: FieldSchema() for name in ("barcode", "call_number", "location_id", "acquired-on")}
+    fields = {name: of_type() for name in ("barcode", "call_number", "location_id", "acquired-on")}
     schema = ResourceSchema(record=fields, create=PayloadSchema(fields, is_open=is_open))
     record = {"id": 1, "barcode": "B", "callNumber": "QA", "locationId": 7, "acquiredOn": "2020", "myShelf": "left"}
     found = learned("hard_copies", record, schema)
     sent = {"barcode": "B", "call_number": "QA", "location_id": 9, "acquired-on": "2020"}
-    assert body(found, record) == sent | ({"myShelf": "left"} if is_open else {})
+    assert body_of(found, record) == sent | ({"myShelf": "left"} if is_open else {})
     assert found.of_target.values(sent) == sent | ({"location_id": 9})
     assert learned("hard_copies", record).fields["callNumber"] == FieldMapping(), (
         "nothing shows how the target spells it"
     )
-    in_object = ResourceSchema(
-        create=PayloadSchema({"location": FieldSchema(members={"id": FieldSchema(["integer"])})})
-    )
-    assert body(learned("hard_copies", record, in_object), record) == {"location": {"id": 9}}
+    in_object = takes(location=of_type(members={"id": of_type("integer")}))
+    assert body_of(learned("hard_copies", record, in_object), record) == {"location": {"id": 9}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,55 +15,29 @@ from msgspec.structs import replace
 
 from pipelines.errors import ConfigurationError
 from pipelines.migration.model.publication_type import publication_type
-from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest, ResourceType
+from pipelines.migration.model.resource_types import MergeRequest
 from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapped_references import mapped
-from pipelines.migration.plan.mapping import MappingFile, fields_defined_by
-from pipelines.migration.plan.mapping_proposal import propose, proposed_text
+from pipelines.migration.plan.mapping import fields_defined_by
+from pipelines.migration.plan.mapping_proposal import propose
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.left_out import LeftOut
-from pipelines.records.paths import nested, objects_of
+from pipelines.records.paths import objects_of
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
-from tests.migration.plan.test_numbers_of_records import listing
-
-Json = dict[str, Any]
+from tests.migration.plan.learning import (
+    Json,
+    body_of,
+    body_of_values,
+    file_of,
+    learner_between,
+    learner_of,
+    listing,
+    of_type,
+    takes,
+    text_of,
+)
 
 JSON_TYPES = ["string", "integer", "number", "boolean", "object", "array", "null"]
-
-
-def learner_of(
-    folder: Path,
-    records: Sequence[Json],
-    schema: ResourceSchema,
-    resource: str = "tasks",
-    read: Iterable[str] = (),
-    *,
-    target: Sequence[Json] = (),
-) -> TypeLearner:
-    source = listing(folder, resource, records)
-    library = {resource: source, "locations": listing(folder, "locations", [{"id": 1}, {"id": 2}])}
-    library |= {name: listing(folder, name, [{"id": 5, "name": "A"}, {"id": 6, "name": "B"}]) for name in read}
-    return TypeLearner(
-        RESOURCE_TYPES.get(resource, publication_type(STANDARD_KINDS)),
-        source,
-        listing(folder, "target", target),
-        schema,
-        posted={},
-        same_service=False,
-        read=library,
-        library=lambda: library,
-    )
-
-
-def text_of(learners: Iterable[TypeLearner], earlier: str | None = None) -> str:
-    """The file of these resources."""
-    file = None if earlier is None else MappingFile(Path("mappings/old-to-new.toml"), earlier)
-    proposals = filter(None, [propose(learner, "new") for learner in learners])
-    return proposed_text(file, proposals, "old", "new")
-
-
-def file_of(text: str) -> MappingFile:
-    return MappingFile(Path("mappings/old-to-new.toml"), text)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +58,7 @@ def test_words_that_the_target_never_has_are_asked(tmp_path: Path, here: str, th
         [{"id": n, "title": f"T{n}", "state": words[n % len(words)]} for n in range(size) if words]
         for words, size in ((here.split(), 8), (there.split(), 3))
     ]
-    learner = learner_of(tmp_path, sides[0], ResourceSchema(), target=sides[1])
+    learner = learner_of(tmp_path, sides[0], target=sides[1])
     text = text_of([learner])
     assert {*file_of(text).resources["tasks"].named["state"].values} == asked
     assert ("have other words there: frei" in text) == bool(asked)
@@ -124,7 +98,7 @@ descriptions = st.builds(ResourceSchema, create=st.none() | payloads)
 @example(
     records=[{}],
     later=[{"<": None}],
-    description=ResourceSchema(create=PayloadSchema({":": FieldSchema()}, required=["<"])),
+    description=takes("<", **{":": ""}),
 )
 def test_the_file_parses_and_is_stable_and_keeps_its_lines(
     records: list[Json], later: list[Json], description: ResourceSchema
@@ -161,9 +135,8 @@ def test_what_is_asked_and_what_an_answer_does(tmp_path: Path) -> None:
         {"id": 1, "title": "A", "shelf": 1, "state": "open", "colour": "red"},
         {"id": 2, "title": "B", "shelf": 2, "state": "shut", "colour": "red"},
     ]
-    names = ("title", "shelf", "state", "desk")
-    fields = {name: FieldSchema() for name in names} | {"state": FieldSchema(choices=["open", "closed"])}
-    learner = learner_of(tmp_path, records, ResourceSchema(create=PayloadSchema(fields, ["title", "desk"])))
+    states = of_type(choices=["open", "closed"])
+    learner = learner_of(tmp_path, records, takes("title", "desk", title="", shelf="", state=states, desk=""))
     text = text_of([learner])
     file = file_of(text)
     asked = [text.splitlines()[question.line - 1] for question in file.questions()]
@@ -203,13 +176,9 @@ def test_values_within_objects_are_asked_too(tmp_path: Path) -> None:
         }
         for number, state in enumerate(("in", "out"), 1)
     ]
-    state = FieldSchema(["string"], choices=["IN", "OUT", "LOST"])
-    members = {"location_id": FieldSchema(["integer"]), "state": state}
-    held, lent = (
-        FieldSchema(["object"], members=members),
-        FieldSchema(["array"], entries=FieldSchema(members=members)),
-    )
-    schema = ResourceSchema(create=PayloadSchema({"title": FieldSchema(), "held": held, "lent": lent}))
+    members = {"location_id": of_type("integer"), "state": of_type("string", choices=["IN", "OUT", "LOST"])}
+    lent = of_type("array", entries=of_type(members=members))
+    schema = takes(title="", held=of_type("object", members=members), lent=lent)
     text = text_of([learner_of(tmp_path, records[:1], schema)])
     assert '"held/state" = { values = { in = "?" } }' in text.splitlines()
     entries = 'location_id = { leads_to = "locations" }, state = { values = { in = "?" } }'
@@ -222,7 +191,7 @@ def test_values_within_objects_are_asked_too(tmp_path: Path) -> None:
     assert '"held/state" = { values = { in = "IN", out = "?" } }  # as we said' in later
     assert len(later.splitlines()) == len(answered.splitlines())
     learned = file_of(later.replace('out = "?"', 'out = "OUT"')).follow(learner.type)
-    sent = body_of(learned, mapped(learned, learned.form(records[1]), lambda _resource, number: (True, number)).values)
+    sent = body_of(learned, records[1])
     assert (sent["held"]["state"], sent["lent"][0]["state"]) == ("OUT", "OUT")
 
 
@@ -263,10 +232,10 @@ def test_a_line_with_another_name_moves_no_number_and_has_come_back_under_its_ow
     tmp_path: Path, line: str, sent: Any
 ) -> None:
     """What it says of the source is not what the target has."""
-    learner = learner_of(tmp_path, LOANS, ResourceSchema(), read=["publications", "users"])
+    learner = learner_of(tmp_path, LOANS, read=["publications", "users"])
     followed = file_of(f'[tasks]\nsame = ["title"]\n[tasks.fields]\n{line}').follow(learner.type)
     led = mapped(followed, followed.form(LOANS[0]), lambda _resource, _number: (True, 9))
-    body = body_of(followed, led.values)
+    body = body_of_values(followed, led.values)
     assert body == {"title": "T1"} | ({} if sent is None else {"lent": sent})
     assert followed.of_target.compared_record(body) == followed.compared(led.values)
     named = json.dumps([body, followed.form(LOANS[0]).unsent])
@@ -288,7 +257,7 @@ def test_a_line_with_another_name_moves_no_number_and_has_come_back_under_its_ow
 def test_what_an_object_has_besides_is_named(tmp_path: Path, at: Any, unsent: Json) -> None:
     """Also where a record has something else in its place, or its name has the sign of a path."""
     record = {"id": 1, "title": "T", "at": {"location_id": 1, "row": "R"}}
-    learner = learner_of(tmp_path, [record], ResourceSchema())
+    learner = learner_of(tmp_path, [record])
     assert learner.type.form(record).unsent == {}
     assert learner.type.form(record | {"at": at}).unsent == unsent
 
@@ -296,7 +265,7 @@ def test_what_an_object_has_besides_is_named(tmp_path: Path, at: Any, unsent: Js
 @pytest.mark.parametrize("line", ["shelf = {}", 'shelf = { leads_to = "" }', 'rack = { from = ["shelf"] }', ""])
 def test_numbers_of_records_are_sent_only_where_the_file_says_what_they_are(tmp_path: Path, line: str) -> None:
     """A line without `leads_to` is no answer; neither is what fills a field that is demanded."""
-    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "shelf": 1}], ResourceSchema())
+    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "shelf": 1}])
     same = '["title"]' if line else '["title", "shelf"]'
     form = (
         file_of(f"[tasks]\nsame = {same}\n[tasks.fields]\n{line}").follow(learner.type).form({"title": "A", "shelf": 1})
@@ -307,8 +276,7 @@ def test_numbers_of_records_are_sent_only_where_the_file_says_what_they_are(tmp_
 @pytest.mark.parametrize("resource", ["tasks", "users"])
 def test_a_demanded_field_that_is_left_out_is_filled_and_never_sent(tmp_path: Path, resource: str) -> None:
     record = {"id": 1, "title": "A", "kept": {"1": "lent", "2": "here"}, "filled": {"by": 1}}
-    fields = {"title": FieldSchema(), "kept": FieldSchema(), "filled": FieldSchema(read_only=True)}
-    schema = ResourceSchema(create=PayloadSchema(fields, ["kept", "filled"]))
+    schema = takes("kept", "filled", title="", kept="", filled=of_type(read_only=True))
     learner = learner_of(tmp_path, [record], schema, resource)
     text = text_of([learner])
     lines = [line for line in text.splitlines() if "'new' demands it" in line]
@@ -319,8 +287,7 @@ def test_a_demanded_field_that_is_left_out_is_filled_and_never_sent(tmp_path: Pa
 
 
 def test_what_is_documented_is_no_question_although_it_is_demanded(tmp_path: Path) -> None:
-    fields = {"title": FieldSchema(["string"]), "subtitle": FieldSchema(["string"])}
-    schema = ResourceSchema(create=PayloadSchema(fields, ["title"]))
+    schema = takes("title", title="string", subtitle="string")
     learner = learner_of(tmp_path, [{"id": 1, "title": "A", "subtitle": "B"}], schema, "publications")
     file = file_of(text_of([learner]))
     assert (file.resources["publications"].same, file.questions()) == (("subtitle",), [])
@@ -335,7 +302,7 @@ def test_what_services_fill_themselves_is_named_in_the_file(tmp_path: Path) -> N
         "created_at": "2020-01-02",
         "url": "https://library.example.org/1",
     }
-    learner = learner_of(tmp_path, [record], ResourceSchema())
+    learner = learner_of(tmp_path, [record])
     text = text_of([learner])
     assert {*file_of(text).resources["tasks"].left_out} == {"copies_count", "url"}
     assert "the service fills this field itself" in text
@@ -353,12 +320,10 @@ def test_what_publications_and_their_authors_have_besides_is_in_the_file_and_fol
     """A counter that people may write, and members of authors; what the description takes is sent without a further word."""
     author = {"name": "Ada", "type": "person", "orcid": "0000-0002-1825-0097", "role": "editor"}
     record = {"id": 1, "title": "A", "page_count": 320, "authors": [author]}
-    members = {name: FieldSchema(["string"]) for name in ("name", "type", "orcid")}
-    authors = FieldSchema(["array"], entries=FieldSchema(["object"], members=members))
-    payload = PayloadSchema(
-        {"title": FieldSchema(["string"]), "page_count": FieldSchema(["integer"]), "authors": authors}
-    )
-    learner = learner_of(tmp_path, [record], ResourceSchema(create=payload if described else None), "publications")
+    members = {name: of_type("string") for name in ("name", "type", "orcid")}
+    authors = of_type("array", entries=of_type("object", members=members))
+    schema = takes(title="string", page_count="integer", authors=authors) if described else None
+    learner = learner_of(tmp_path, [record], schema, "publications")
     text = text_of([learner])
     mapping, known = file_of(text).resources["publications"], {"page_count", "authors/orcid"}
     assert ({*mapping.same}, {*mapping.left_out}) == (
@@ -381,21 +346,20 @@ def test_what_publications_and_their_authors_have_besides_is_in_the_file_and_fol
 
 def test_numbers_in_entries_are_asked_whatever_the_list_is_called(tmp_path: Path) -> None:
     entries = [{"a": 5, "b": 1, "position": 1}, {"a": 6, "b": 2, "position": 2}]
-    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "items": entries}], ResourceSchema(), read=["users"])
+    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "items": entries}], read=["users"])
     text = text_of([learner])
     assert (
         'items = { many = true, entries = { a = { leads_to = "?" }, b = { leads_to = "?" }, position = {} } }' in text
     )
     answered = file_of(text.replace('a = { leads_to = "?"', 'a = { leads_to = "users"').replace('"?"', '"locations"'))
     learned = answered.follow(learner.type)
-    led = mapped(learned, learned.form({"items": entries[:1]}), lambda _resource, number: (True, number + 100))
-    assert body_of(learned, led.values) == {"items": [{"a": 105, "b": 101, "position": 1}]}
+    body = body_of(learned, {"items": entries[:1]}, lambda _resource, number: (True, number + 100))
+    assert body == {"items": [{"a": 105, "b": 101, "position": 1}]}
 
 
 def test_a_demanded_field_that_some_records_lack_is_a_question(tmp_path: Path) -> None:
     records = [{"id": 1, "title": "A", "desk": "east"}, {"id": 2, "title": "B", "desk": None}]
-    fields = {"title": FieldSchema(), "desk": FieldSchema()}
-    learner = learner_of(tmp_path, records, ResourceSchema(create=PayloadSchema(fields, ["title", "desk"])))
+    learner = learner_of(tmp_path, records, takes("title", "desk", title="", desk=""))
     text = text_of([learner])
     assert [question.field for question in file_of(text).questions()] == ["desk"]
     assert "'new' demands it: say what new records get of the 1 that lack it, or take `fill` away" in text
@@ -420,9 +384,8 @@ def test_a_question_is_found_in_whatever_form_of_toml(text: str, lines: list[int
 
 def test_answers_that_the_description_does_not_take_are_named(tmp_path: Path) -> None:
     """And followed all the same, because a description may be wrong."""
-    fields = {"title": FieldSchema(["string"]), "state": FieldSchema(["string"], choices=["open", "done"])}
-    fields |= {"desk": FieldSchema(["integer"])}
-    schema = ResourceSchema(create=PayloadSchema(fields, ["title", "desk"]))
+    states = of_type("string", choices=["open", "done"])
+    schema = takes("title", "desk", title="string", state=states, desk="integer")
     learner = learner_of(tmp_path, [{"id": 1, "title": "A", "state": "shut"}], schema)
     text = text_of([learner])
     assert "it takes a whole number, such as 1 without quotes" in text
@@ -436,8 +399,7 @@ def test_answers_that_the_description_does_not_take_are_named(tmp_path: Path) ->
 def test_a_plan_follows_the_file_to_the_letter(tmp_path: Path) -> None:
     """A field that a person takes out is left out, one that the description lacks is sent where the file says so."""
     records = [{"id": 1, "title": "A", "note": "N", "colour": "red"}]
-    schema = ResourceSchema(create=PayloadSchema({"title": FieldSchema(), "note": FieldSchema()}))
-    learner = learner_of(tmp_path, records, schema)
+    learner = learner_of(tmp_path, records, takes(title="", note=""))
     assert learner.type.form(records[0]).values == {"title": "A", "note": "N"}
     learned = file_of('[tasks]\nsame = ["title", "colour"]').follow(learner.type)
     form = learned.form(records[0])
@@ -459,9 +421,7 @@ def test_a_line_has_an_example_without_what_may_be_personal(tmp_path: Path, valu
     """The name of a resource is none, and says of which kind the record beside it is."""
     [line] = [
         line
-        for line in text_of(
-            [learner_of(tmp_path, [{"id": 1, "title": "A", "place": value}], ResourceSchema())]
-        ).splitlines()
+        for line in text_of([learner_of(tmp_path, [{"id": 1, "title": "A", "place": value}])]).splitlines()
         if line.startswith(("place", "# 1 of 1"))
     ]
     assert f"such as {example}" in line
@@ -487,18 +447,16 @@ def with_kinds(
     records = [{"id": 1 + row, "title": f"T{row}", **pair(*kind)} for row, kind in enumerate(kinds)]
     fields = {name: described_as(value) for name, value in records[0].items()}
     folder.mkdir(exist_ok=True)
-    return learner_of(
-        folder, records, ResourceSchema(create=PayloadSchema(fields) if described else None), read=["users"]
-    )
+    return learner_of(folder, records, takes(**fields) if described else None, read=["users"])
 
 
 def described_as(value: Any) -> FieldSchema:
     """The description of a value."""
     if isinstance(value, dict):
-        return FieldSchema(["object"], members={name: described_as(member) for name, member in value.items()})
+        return of_type("object", members={name: described_as(member) for name, member in value.items()})
     if isinstance(value, list):
-        return FieldSchema(["array"], entries=described_as(value[0]))
-    return FieldSchema(["integer" if isinstance(value, int) else "string"])
+        return of_type("array", entries=described_as(value[0]))
+    return of_type("integer" if isinstance(value, int) else "string")
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -515,16 +473,10 @@ def test_references_to_records_of_several_kinds_lead_to_those_of_each_kind(
         record = {"id": 1 + row, "title": f"T{row}", **pair(kind, number)}
         for learned in sent:
             led = mapped(learned, learned.form(record), lambda resource, number: (resource != "tasks", number * 10))
-            body = body_of(learned, led.values)
+            body = body_of_values(learned, led.values)
             assert (body, led.unsent) == ({"title": f"T{row}", **pair(kind, number * 10)}, {})
             of_target = learned.of_target.form({"id": 9, **body})
             assert learned.compared(of_target.values) == learned.compared(led.values)
-
-
-def body_of(learned: ResourceType, values: Json) -> Json:
-    """What is sent of these values."""
-    payloads = [learned.fields[name].payload(name, value) for name, value in values.items()]
-    return nested({path: value for payload in payloads for path, value in payload.items()})
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -549,7 +501,7 @@ def test_a_kind_that_names_nothing_is_a_question(tmp_path: Path, pair: Callable[
     for answer, sent in {"locations": 20, "nothing": 2, "left out": None}.items():
         answered = file_of(text.replace('Desk = "?"', f'Desk = "{answer}"')).follow(learner.type)
         led = mapped(answered, answered.form(desk), lambda _resource, number: (True, number * 10))
-        body = body_of(answered, {name: led.values[name] for name in answered.references if name in led.values})
+        body = body_of_values(answered, {name: led.values[name] for name in answered.references if name in led.values})
         assert body == ({} if sent is None else pair("Desk", sent))
         assert {*led.why.values()} == ({LeftOut.NOT_MAPPED} if sent is None else set())
 
@@ -570,7 +522,7 @@ def test_a_value_that_stands_for_no_record_is_left_out_and_ends_no_question(
     tmp_path: Path, values: tuple[Any, ...]
 ) -> None:
     records = [{"id": number, "title": f"T{number}", "who": value} for number, value in enumerate(values, 1)]
-    learner = learner_of(tmp_path, records, ResourceSchema(), read=["users"])
+    learner = learner_of(tmp_path, records, read=["users"])
     text = text_of([learner])
     assert [question.field for question in file_of(text).questions()] == ["who"]
     learned = file_of(text.replace('"?"', '"users"')).follow(learner.type)
@@ -583,9 +535,8 @@ def test_a_value_that_stands_for_no_record_is_left_out_and_ends_no_question(
 
 def test_a_state_is_set_by_the_described_request_of_its_name(tmp_path: Path) -> None:
     record = {"id": 1, "name": "A", "published_at": "2026-11-01T10:00:00Z", "looked_at": "2026-11-02T10:00:00Z"}
-    fields = {"name": FieldSchema(["string"])}
-    times = dict.fromkeys(("published_at", "looked_at"), FieldSchema(["string"], read_only=True))
-    schema = ResourceSchema(record=fields | times, create=PayloadSchema(fields))
+    schema = takes(name="string")
+    schema.record = dict.fromkeys(("published_at", "looked_at"), of_type("string", read_only=True))
     learner = learner_of(tmp_path, [record], schema, "collections")
     operations = ["PATCH /collections/{}/publish", "GET /collections/{}/look", "PATCH /tasks/{}/look"]
     proposal = propose(learner, "new", operations)
@@ -598,13 +549,13 @@ def test_a_state_is_set_by_the_described_request_of_its_name(tmp_path: Path) -> 
 
 def test_ids_are_sent_in_the_form_in_which_the_target_shows_them(tmp_path: Path) -> None:
     records = [{"id": 1, "title": "A", "publication_id": "7"}]
-    learner = learner_of(tmp_path, records, ResourceSchema(), target=[{"id": 9, "title": "B", "publication_id": 70}])
+    learner = learner_of(tmp_path, records, target=[{"id": 9, "title": "B", "publication_id": 70}])
     assert learner.type.fields["publication_id"].sent_as == "number"
 
 
 def test_a_field_that_the_file_alone_makes_a_reference_has_the_form_of_its_line(tmp_path: Path) -> None:
     """What the description says of its type is said of what is sent, and not of the id."""
-    schema = ResourceSchema(create=PayloadSchema({"title": FieldSchema(["string"]), "who": FieldSchema(["string"])}))
+    schema = takes(title="string", who="string")
     learner = learner_of(tmp_path, [{"id": 1, "title": "A", "who": "x"}], schema, read=["users"])
     line = 'who = { leads_to = "users", sent_as = "text" }'
     followed = file_of(f'[tasks]\nsame = ["title"]\n[tasks.fields]\n{line}\n').follow(learner.type)
@@ -612,42 +563,35 @@ def test_a_field_that_the_file_alone_makes_a_reference_has_the_form_of_its_line(
 
 
 def test_what_the_target_takes_and_shows_counts_although_the_source_has_another_type(tmp_path: Path) -> None:
-    schema = ResourceSchema(create=PayloadSchema({"title": FieldSchema(["string"]), "new": FieldSchema(["boolean"])}))
-    learner = TypeLearner(
-        RESOURCE_TYPES["tasks"],
-        listing(tmp_path, "tasks", [{"id": 1, "title": "A", "new": "Y"}]),
-        listing(tmp_path, "target", [{"id": 9, "title": "B", "new": True}]),
-        schema,
-        posted={},
-        same_service=True,
-        read={},
-        library=dict,
-    )
-    assert learner.type.form({"title": "A", "new": "Y"}).why == {"new": LeftOut.OTHER_TYPE}
+    source = listing(tmp_path, "tasks", [{"id": 1, "title": "A", "new": "Y"}])
+    target = listing(tmp_path, "target", [{"id": 9, "title": "B", "new": True}])
+    schema = takes(title="string", new="boolean")
+    learned = learner_between("tasks", source, target, {}, schema, same_service=True).type
+    assert learned.form({"title": "A", "new": "Y"}).why == {"new": LeftOut.OTHER_TYPE}
 
 
 def test_the_form_of_requests_is_a_line_that_a_plan_follows(tmp_path: Path) -> None:
     """By the description, or assumed; what a person writes there counts for each request."""
     records = [{"id": 1, "title": "A"}]
-    described = PayloadSchema({"title": FieldSchema()}, wrapped_in="task", method="PUT")
+    described = PayloadSchema({"title": of_type()}, wrapped_in="task", method="PUT")
     learner = learner_of(tmp_path, records, ResourceSchema(create=described, change=described))
     assert 'requests = { method = "PUT", wrapped_in = "task" }  # by the description of \'new\'' in text_of([learner])
-    learner = learner_of(tmp_path, records, ResourceSchema())
+    learner = learner_of(tmp_path, records)
     text, assumed = text_of([learner]), 'requests = { method = "PATCH" }'
     assert f"{assumed}  # assumed, as the document has it for publications" in text
     answered = text.replace(assumed, 'requests = { method = "PUT", wrapped_in = "job", create = "jobs/new" }')
     learned = file_of(answered).follow(learner.type)
     assert (learned.method, learned.wrapped_in, learned.create) == ("PUT", "job", "jobs/new")
-    authorities = learner_of(tmp_path, [{"id": 1, "name": "A"}], ResourceSchema(), "authorities")
+    authorities = learner_of(tmp_path, [{"id": 1, "name": "A"}], resource="authorities")
     merge = 'requests = { merge = "authorities/merge/{id}", merge_method = "POST", merge_field = "target_id" }'
     learned = file_of(f"[authorities]\nsame = ['name']\n{merge}").follow(authorities.type)
     assert learned.merge == MergeRequest("authorities/merge/{id}", "POST", "target_id")
 
 
 def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
-    with_both = learner_of(tmp_path, [{"id": 1, "title": "A", "note": "N"}], ResourceSchema())
+    with_both = learner_of(tmp_path, [{"id": 1, "title": "A", "note": "N"}])
     text = text_of([with_both])
-    without = text_of([learner_of(tmp_path, [{"id": 1, "title": "A"}], ResourceSchema())], text)
+    without = text_of([learner_of(tmp_path, [{"id": 1, "title": "A"}])], text)
     assert "# No record has any more: note\n" in without
     assert text_of([with_both], without) == text
 
@@ -709,13 +653,12 @@ def test_what_is_said_of_a_link_goes_with_it_or_is_named(
     tmp_path: Path, entry: dict[str, str] | None, sent: Any, why: LeftOut | None
 ) -> None:
     """A name belongs to the record to which the link leads, which has it; a role does not."""
-    members = {name: FieldSchema([kind]) for name, kind in (entry or {}).items()}
-    entries = FieldSchema(["object"], members=members) if members else FieldSchema(["integer"])
-    fields = {"name": FieldSchema(["string"]), "contributors": FieldSchema(["array"], entries=entries)}
-    schema = ResourceSchema() if entry is None else ResourceSchema(create=PayloadSchema(fields))
+    members = {name: of_type(kind) for name, kind in (entry or {}).items()}
+    entries = of_type("object", members=members) if members else of_type("integer")
+    schema = None if entry is None else takes(name="string", contributors=of_type("array", entries=entries))
     learner = learner_of(tmp_path, ROLES, schema, "collections", ["users"])
     form = learner.type.form(ROLES[0])
-    assert body_of(learner.type, form.values)["contributors"][0] == sent
+    assert body_of_values(learner.type, form.values)["contributors"][0] == sent
     assert form.why == ({} if why is None else {"contributors/role": why})
     followed = file_of(text_of([learner])).follow(learner.type)
     assert followed.form(ROLES[0]) == form

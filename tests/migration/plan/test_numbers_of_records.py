@@ -9,21 +9,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipelines.migration.model.publication_type import publication_type
-from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
-from pipelines.migration.model.target_reading import RecordListing
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.build import without_questions
-from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapping import MappingFile
 from pipelines.migration.plan.mapping_proposal import propose, proposed_text
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.shapes.field_names import is_quantity
-from pipelines.shapes.model import ResourceSchema
+from tests.migration.plan.learning import learner_between, listing
 
 Form = Callable[[Sequence[int]], Any]
 
@@ -76,16 +72,6 @@ IDS = range(1, 41)
 RESOURCES = (PUBLICATIONS, "collections", "tasks", "authorities")
 
 
-def listing(folder: Path, name: str, records: Sequence[dict[str, Any]]) -> RecordListing:
-    """The raw table of some records."""
-    columns = {
-        "id": pa.array([record["id"] for record in records], pa.int64()),
-        "payload": [json.dumps(record) for record in records],
-    }
-    pq.write_table(pa.table(columns), folder / name)
-    return RecordListing(folder / name)
-
-
 @settings(max_examples=150, deadline=None)
 @given(
     resource=st.sampled_from(RESOURCES),
@@ -107,33 +93,25 @@ def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
         for number, ids in enumerate(references, 1)
     ]
     assume(resource != PUBLICATIONS or not is_quantity(name))
-    assumed = publication_type(STANDARD_KINDS) if resource == PUBLICATIONS else RESOURCE_TYPES[resource]
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         own = listing(folder, resource, records)
         others = {name: listing(folder, name, [{"id": number} for number in IDS]) for name in ("locations", "tasks")}
         library = {**others, resource: own}
-        learner = TypeLearner(
-            assumed,
-            own,
-            listing(folder, "target", [{**record, "id": record["id"] + 100} for record in records]),
-            ResourceSchema(),
-            posted={},
-            same_service=True,
-            read=library if reads_locations else {resource: own},
-            library=lambda: library,
-        )
-        proposal = propose(learner, "new")
-    types = [without_questions(learner.type)]
+        target = listing(folder, "target", [{**record, "id": record["id"] + 100} for record in records])
+        read = library if reads_locations else {resource: own}
+        learned = learner_between(resource, own, target, library, same_service=True, read=read)
+        proposal = propose(learned, "new")
+    types = [without_questions(learned.type)]
     if proposal is not None:
         file = MappingFile(Path("map.toml"), proposed_text(None, [proposal], "old", "new"))
         assert proposed_text(file, [proposal], "old", "new") == file.text
         answered = MappingFile(file.path, file.text.replace('= "?"', '= "locations"'))
         assert not answered.questions()
-        types += [file.follow(learner.type), answered.follow(learner.type)]
+        types += [file.follow(learned.type), answered.follow(learned.type)]
         assert name not in top(question.field for question in file.questions()) or name not in top(types[1].fields)
-    for learned in types:
-        moved = publication_type(STANDARD_KINDS, learned=learned) if resource == PUBLICATIONS else learned
+    for known in types:
+        moved = publication_type(STANDARD_KINDS, learned=known) if resource == PUBLICATIONS else known
         for record in records:
             form_of_record = moved.form(record)
             names = [field for field in form_of_record.values if name in top(moved.keys_of(field))]

@@ -9,34 +9,32 @@ from pipelines.migration.apply.run import Selection
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
-from tests.migration.verify.test_run import target_ids, verify
+from tests.migration.verify.test_run import target_ids
 
 
 def test_a_status_has_what_is_done_and_what_remains(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot)
     all_of_it = {"create": RECORDS, "patch": 0, "links": 0, "merge": 0, "files": 3, "covers": 2}
-    with pair.migration() as migration:
-        status = migration.status(plan)
-        assert (status.planned, status.done, status.complete) == (all_of_it, dict.fromkeys(all_of_it, 0), False)
-        assert (status.requests_left, status.last_change, status.verification) == (plan.facts.requests, "", None)
+    status = pair.status(plan)
+    assert (status.planned, status.done, status.complete) == (all_of_it, dict.fromkeys(all_of_it, 0), False)
+    assert (status.requests_left, status.last_change, status.verification) == (plan.facts.requests, "", None)
     pair.sandbox.fault("status", pair.target, method="POST", path="^/api/v3/publications", status=422)
     result = pair.apply(plan, selection=Selection(limit=10))
     assert (result.created, result.failed) == (9, 1)
-    with pair.migration() as migration:
-        status = migration.status(plan)
-        assert (status.done["create"], status.refused, status.complete) == (9, 1, False)
-        assert status.requests_left == plan.facts.requests - 9
-        [finding] = status.findings
-        assert (finding.field, finding.code) == ("create", "refused")
-        assert "422" in finding.problem
-        pair.apply(plan)
-        found = verify(pair, plan)
-        status = migration.status(plan)
-        assert (status.done, status.complete, status.requests_left, status.findings) == (all_of_it, True, 0, [])
-        assert status.verification == found
-        asked = pair.requests()
-        migration.status(plan)
-        assert pair.requests() == asked
+    status = pair.status(plan)
+    assert (status.done["create"], status.refused, status.complete) == (9, 1, False)
+    assert status.requests_left == plan.facts.requests - 9
+    [finding] = status.findings
+    assert (finding.field, finding.code) == ("create", "refused")
+    assert "422" in finding.problem
+    pair.apply(plan)
+    found = pair.verify(plan)
+    status = pair.status(plan)
+    assert (status.done, status.complete, status.requests_left, status.findings) == (all_of_it, True, 0, [])
+    assert status.verification == found
+    asked = pair.requests()
+    pair.status(plan)
+    assert pair.requests() == asked
 
 
 def test_a_record_is_displayed_from_all_sides(pair: LibraryPair, snapshot: Snapshot) -> None:

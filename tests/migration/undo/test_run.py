@@ -8,18 +8,12 @@ from typing import Any
 import pytest
 
 from pipelines.errors import SafetyLimitError, TemporaryError
-from pipelines.migration.limits import LIMITS, Limits
-from pipelines.migration.model.plan import Plan
+from pipelines.migration.limits import Limits
 from pipelines.migration.undo.result import UndoResult
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
-from tests.migration.verify.test_run import WITH_PDF, apply_new_plan, pdf_of, target_ids, upload, verify
-
-
-def undo(pair: LibraryPair, plan: Plan, *, really: bool, limits: Limits = LIMITS) -> UndoResult:
-    with pair.migration() as migration:
-        return migration.undo(plan, really=really, limits=limits)
+from tests.migration.verify.test_run import WITH_PDF, apply_new_plan, pdf_of, target_ids, upload
 
 
 def counts_of(result: UndoResult) -> tuple[int, int, int, int]:
@@ -54,22 +48,22 @@ def test_an_undo_leaves_the_target_as_it_was(pair: LibraryPair, snapshot: Snapsh
     counts = plan.facts.counts["publications"]
     assert (counts["create"], counts["patch"]) == (RECORDS - 1, 1), counts
     pair.apply(plan)
-    dry_run = undo(pair, plan, really=False)
+    dry_run = pair.undo(plan)
     assert len(pair.publications()) == RECORDS + 1, "a dry run writes nothing"
     outage = 6 * 7  # longer than the tries of one request: its records have a second turn
     pair.sandbox.fault("status", pair.target, method="DELETE", status=503, times=outage)
-    result = undo(pair, plan, really=True)
+    result = pair.undo(plan, really=True)
     assert counts_of(result) == counts_of(dry_run) == (RECORDS - 1, 1, 1, 0)
     assert {str(row) for row in dry_run.rows} == {str(row) for row in result.rows}
     assert Counter(row.code for row in dry_run.rows) == {"delete": RECORDS - 1, "patch": 1}
     assert any("patch: old values of " in str(row) for row in dry_run.rows)
     assert without_addresses(pair.publications()) == before
     assert own["id"] in {record["id"] for record in pair.publications()}
-    again = undo(pair, plan, really=True)
+    again = pair.undo(plan, really=True)
     assert (*counts_of(again), again.requests) == (0, 0, 0, 0, 0), "run twice, the second run does nothing"
     assert pair.plan(snapshot).facts.counts == plan.facts.counts
     assert pair.apply(plan).complete, "the same plan can be applied again"
-    assert verify(pair, plan, contents=True).equal
+    assert pair.verify(plan, contents=True).equal
 
 
 def test_records_that_people_edited_since_stay(pair: LibraryPair, snapshot: Snapshot) -> None:
@@ -81,8 +75,8 @@ def test_records_that_people_edited_since_stay(pair: LibraryPair, snapshot: Snap
     pdf = pair.call("GET", f"publications/{now[WITH_PDF]}")["assets"][0]
     longer = upload(pair, pdf_of(snapshot, WITH_PDF) + b"corrected", pdf["file"], "assets/presign")
     assert pair.call("PATCH", f"assets/{pdf['id']}", {"file": longer})["id"] == pdf["id"]
-    dry_run = undo(pair, plan, really=False)
-    result = undo(pair, plan, really=True)
+    dry_run = pair.undo(plan)
+    result = pair.undo(plan, really=True)
     assert counts_of(result) == counts_of(dry_run) == (RECORDS - 3, 0, 0, 2)
     assert (result.gone, dry_run.gone) == (1, 1)
     assert {left.source_id: left.problem for left in result.findings} == {
@@ -98,10 +92,10 @@ def test_an_interrupted_undo_continues(pair: LibraryPair, snapshot: Snapshot) ->
     plan = apply_new_plan(pair, snapshot)
     pair.sandbox.fault("status", pair.target, method="DELETE", status=500, when="after", times=1000)
     with pytest.raises(TemporaryError):
-        undo(pair, plan, really=True, limits=Limits(patience=0))
+        pair.undo(plan, really=True, limits=Limits(patience=0))
     assert len(pair.publications()) < RECORDS
     pair.sandbox.reset("faults")
-    result = undo(pair, plan, really=True)
+    result = pair.undo(plan, really=True)
     assert result.left == 0
     assert pair.publications() == []
     assert pair.plan(snapshot).facts.counts == plan.facts.counts
@@ -115,16 +109,16 @@ def test_a_record_that_cannot_be_deleted_for_now_ends_the_undo_after_its_resourc
     number = target_ids(pair, plan)[3]
     pair.sandbox.fault("status", pair.target, method="DELETE", path=f"publications/{number}$", status=503, times=1000)
     with pytest.raises(TemporaryError):
-        undo(pair, plan, really=True)
+        pair.undo(plan, really=True)
     assert [record["id"] for record in pair.publications()] == [number]
     pair.sandbox.reset("faults")
-    assert counts_of(undo(pair, plan, really=True)) == (1, 0, 0, 0)
+    assert counts_of(pair.undo(plan, really=True)) == (1, 0, 0, 0)
 
 
 def test_an_undo_that_the_service_refuses_ends_at_the_limits(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = apply_new_plan(pair, snapshot)
     pair.sandbox.fault("status", pair.target, method="DELETE", status=422, times=1000)
     with pytest.raises(SafetyLimitError, match=r"4 of \d+ records could not be taken back .* the next undo continues"):
-        undo(pair, plan, really=True, limits=Limits(failures=3))
+        pair.undo(plan, really=True, limits=Limits(failures=3))
     pair.sandbox.reset("faults")
-    assert undo(pair, plan, really=True).left == 0
+    assert pair.undo(plan, really=True).left == 0

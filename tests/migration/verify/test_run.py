@@ -16,9 +16,6 @@ import pytest
 from pipelines.errors import ConfigurationError
 from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.verify.verdict import (
-    MigrationVerification,
-)
 from pipelines.service.client import open_client
 from pipelines.service.files.upload import Uploads
 from pipelines.settings.config_file import load_settings
@@ -36,11 +33,6 @@ def apply_new_plan(pair: LibraryPair, snapshot: Snapshot) -> Plan:
     plan = pair.plan(snapshot)
     assert pair.apply(plan).complete
     return plan
-
-
-def verify(pair: LibraryPair, plan: Plan, **options: Any) -> MigrationVerification:
-    with pair.migration() as migration:
-        return migration.verify(plan, **options)
 
 
 def target_ids(pair: LibraryPair, plan: Plan) -> dict[int, int]:
@@ -92,7 +84,7 @@ def test_later_changes_by_people_are_findings(pair: LibraryPair, snapshot: Snaps
     pair.call("POST", "publications", {"title": "Somebody's own"})
     pdf = pair.call("GET", f"publications/{now[WITH_PDF]}")["assets"][0]
     pair.call("DELETE", f"assets/{pdf['id']}")
-    result = verify(pair, plan)
+    result = pair.verify(plan)
     assert summary(result.findings) == {
         ("duplicated", 2, ""),
         ("differing", 3, "title"),
@@ -122,8 +114,8 @@ def test_a_file_with_other_bytes_is_found_only_by_its_bytes(pair: LibraryPair, s
     altered = bytearray(pdf_of(snapshot, WITH_PDF))
     altered[-1] ^= 1
     pair.call("PATCH", f"assets/{pdf['id']}", {"file": upload(pair, bytes(altered), pdf["file"], "assets/presign")})
-    assert verify(pair, plan).equal
-    result = verify(pair, plan, contents=True)
+    assert pair.verify(plan).equal
+    result = pair.verify(plan, contents=True)
     assert summary(result.findings) == {("differing", WITH_PDF, "files")}
     assert (result.equal, result.contents, result.files.differing) == (False, 5, 1)
 
@@ -133,7 +125,7 @@ def test_before_the_apply_every_record_is_missing(pair: LibraryPair, snapshot: S
     plan = pair.plan(snapshot)
     doi = {"type": "doi", "value": "10.1021/nl402145r"}
     made = pair.call("POST", "publications", {"title": "Made by hand", "identifiers": [doi]})
-    result = verify(pair, plan)
+    result = pair.verify(plan)
     assert (result.equal, result.compared, result.missing, result.files_checked) == (False, RECORDS, RECORDS, 0)
     reasons = {finding.source_id: finding.problem for finding in result.findings}
     assert reasons.pop(2) == f"it was not created yet. It is unknown who created {made['id']}, which may be it"
@@ -160,7 +152,7 @@ def check_bag(bag: Path) -> dict[str, str]:
 def test_evidence_is_a_complete_and_valid_bag(pair: LibraryPair, snapshot: Snapshot, tmp_path: Path) -> None:
     """It has the plan, the writes, the target's records and the findings (RFC 8493); it overwrites nothing."""
     plan, folder = apply_new_plan(pair, snapshot), tmp_path / "kept" / "evidence"
-    result = verify(pair, plan, evidence=folder)
+    result = pair.verify(plan, evidence=folder)
     assert check_bag(folder)["External-Identifier"] == plan.name
     names = {path.name for path in (folder / "data").iterdir()}
     assert {"plan.json", "plan.parquet", "plan.html", "issues.tsv", "conflicts.tsv"} < names
@@ -182,5 +174,5 @@ def test_evidence_is_a_complete_and_valid_bag(pair: LibraryPair, snapshot: Snaps
     assert not [path for path in folder.parent.iterdir() if path != folder], "nothing is left beside it"
     requests = pair.requests()
     with pytest.raises(ConfigurationError, match="not empty"):
-        verify(pair, plan, evidence=folder)
+        pair.verify(plan, evidence=folder)
     assert pair.requests() == requests, "checked before any request"
