@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.comparable import Side
+from pipelines.migration.model.comparable import Side, digest
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import ROWS, TARGET, End, FileCounts, Plan, PlanFacts, PlanRow, stored_row
 from pipelines.migration.model.plan_folders import seal_plan
@@ -52,6 +52,14 @@ def row(source_id: int, action: Action, **values: Any) -> PlanRow:
         "why": {path: why_of(path, value) for path, value in values.get("unsent", {}).items()},
     }
     return PlanRow(source_id=source_id, action=action, **{**empty, **values})
+
+
+def digests(
+    fields: Mapping[str, Any], names: Iterable[str] | None = None, *, resource: str = "publications"
+) -> dict[str, str | None]:
+    """Name of a field → the digest of its value, as a plan expects it and the journal has it; of all fields by default."""
+    compared = TYPES[resource].compared_record(fields)
+    return {name: digest(compared.get(name)) for name in names or fields}
 
 
 def why_of(path: str, value: Any) -> str:

@@ -19,6 +19,11 @@ from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Script, ScriptedServer
 
+Serve = Callable[[Script], ScriptedServer]
+"""Starts a scripted server."""
+ClientFor = Callable[..., LibraryClient]
+"""Creates a client of a base_url."""
+
 USER, PASSWORD = "backup@library.example", "sandbox-password"
 
 
@@ -37,14 +42,14 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Script], ScriptedServer]]:
+def serve() -> Iterator[Serve]:
     """Starts scripted servers; they end with the test."""
     with ExitStack() as stack:
         yield lambda script: stack.enter_context(ScriptedServer(script))
 
 
 @pytest.fixture
-def client_for(tmp_path: Path, clock: ManualClock) -> Iterator[Callable[..., LibraryClient]]:
+def client_for(tmp_path: Path, clock: ManualClock) -> Iterator[ClientFor]:
     """Creates clients of a base_url, on the test's clock by default; they are closed with the test."""
     with ExitStack() as stack:
 

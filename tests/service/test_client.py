@@ -20,18 +20,15 @@ from pipelines.errors import (
     SignInPageError,
     TemporaryError,
 )
-from pipelines.service.client import LibraryClient, Waiting, open_client
+from pipelines.service.client import Waiting, open_client
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
 from pipelines.settings.config_file import load_settings
 from pipelines.state.local import LocalState
 from tests.sandbox.process import SandboxProcess
-from tests.service.conftest import PASSWORD, USER
+from tests.service.conftest import PASSWORD, USER, ClientFor, Serve
 from tests.service.manual_clock import ManualClock
-from tests.service.scripted import Answer, Received, Script, ScriptedServer
-
-Serve = Callable[[Script], ScriptedServer]
-ClientFor = Callable[..., LibraryClient]
+from tests.service.scripted import Answer, Received, Script
 
 ERROR = {"error": {"code": "InsufficientScope", "message": "Ask for more"}}
 

@@ -20,11 +20,8 @@ from pipelines.errors import (
     TemporaryError,
     UnclearError,
 )
-from pipelines.service.client import LibraryClient
-from tests.service.scripted import Answer, Received, Script, ScriptedServer, in_turn
-
-Serve = Callable[[Script], ScriptedServer]
-ClientFor = Callable[..., LibraryClient]
+from tests.service.conftest import ClientFor, Serve
+from tests.service.scripted import Answer, Received, Script, in_turn
 
 ERROR = {"error": {"code": "Unprocessable", "message": "categories: a string"}}
 BODY = {"title": 'Über "Bücher"\r\n\x00', "abstract": "confidential-abstract 𝔄"}

@@ -17,19 +17,16 @@ from pipelines.migration.apply.row_result import TRIES
 from pipelines.migration.apply.run import ApplyResult, ApplyRun
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.model.step import Step
 from pipelines.records.files import ASSET, COVER
-from pipelines.records.forms import form_of
-from pipelines.records.matching import comparable
 from pipelines.records.tables.publication_fields import REFERENCES, WRITTEN
 from pipelines.service.client import LibraryClient
 from pipelines.state.store import State
 from tests.migration.apply.small_library import SmallLibrary, refusal
-from tests.migration.sample_plans import TYPES, plan_of, row
+from tests.migration.sample_plans import TYPES, digests, plan_of, row
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
 from tests.state_places import Place
@@ -84,13 +81,9 @@ CONTENTS = {hashlib.sha256(content).hexdigest(): content for content in (b"one",
 ONE, OTHER, PICTURE = CONTENTS
 
 
-def expected(fields: dict[str, Any]) -> dict[str, str | None]:
-    compared = comparable(form_of(fields).fields)
-    return {name: digest(compared.get(name)) for name in WRITTEN if name not in REFERENCES}
-
-
 def new(source_id: int = 1, fields: dict[str, Any] = BOOK, files: Iterable[PlannedFile] = ()) -> PlanRow:
-    return row(source_id, Action.CREATE, payload=fields, expected=expected(fields), files=list(files))
+    names = [name for name in WRITTEN if name not in REFERENCES]
+    return row(source_id, Action.CREATE, payload=fields, expected=digests(fields, names), files=list(files))
 
 
 def file(number: int, sha256: str = ONE, **values: Any) -> PlannedFile:

@@ -11,7 +11,6 @@ import pytest
 from pipelines.migration.apply.attachments import change_of
 from pipelines.migration.apply.digests import digests_of_response
 from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.file_comparison import part_of
 from pipelines.migration.model.journal_entries import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile
@@ -23,17 +22,10 @@ from pipelines.migration.undo.decision import (
 )
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.records.files import ASSET, COVER, AttachedFile
-from pipelines.records.forms import form_of
-from pipelines.records.matching import comparable
-from tests.migration.sample_plans import TYPES, journal_entry, row
+from tests.migration.sample_plans import TYPES, digests, journal_entry, row
 
 CREATE, PATCH, A_FILE, A_COVER = WriteKind.CREATE, WriteKind.PATCH, WriteKind.ASSET, WriteKind.COVER
 NEW = {"title": "New", "abstract": "Of it"}
-
-
-def digests(fields: Mapping[str, Any]) -> dict[str, str | None]:
-    compared = comparable(form_of(fields).fields)
-    return {name: digest(compared.get(name)) for name in fields}
 
 
 def planned(kind: str = ASSET, **values: Any) -> PlannedFile:

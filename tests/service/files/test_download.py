@@ -6,18 +6,17 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pipelines.service.files import download
 from pipelines.service.files.download import DownloadError, Downloads, Received
+from tests.service.conftest import Serve
 from tests.service.manual_clock import ManualClock
-from tests.service.scripted import Answer, Script, ScriptedServer, in_turn
+from tests.service.scripted import Answer, in_turn
 
 CONTENT = bytes(range(256)) * 1000
-Serve = Callable[[Script], ScriptedServer]
 
 NO_CLIENT: Any = None
 """The library's client is not for storages."""

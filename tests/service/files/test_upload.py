@@ -16,16 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import BookferryError, ProtocolError, RefusedError, StorageError
-from pipelines.service.client import LibraryClient
 from pipelines.service.files.presigned_form import PresignedForm
 from pipelines.service.files.storage_client import TRIES
 from pipelines.service.files.upload import StorageRefusalError, UnavailableStorageError, Uploads
 from sandbox.objects.forms import boundary_of, read_form
 from tests.sandbox.process import SandboxProcess
-from tests.service.scripted import Answer, Script, ScriptedServer, in_turn
-
-Serve = Callable[[Script], ScriptedServer]
-ClientFor = Callable[..., LibraryClient]
+from tests.service.conftest import ClientFor, Serve
+from tests.service.scripted import Answer, in_turn
 
 CONTENT = bytes(range(256)) * 2000 + b"\r\n--bookferry"
 SECRET = "c2lnbmVkLXBvbGljeQ=="

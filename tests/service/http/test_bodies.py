@@ -60,17 +60,6 @@ def test_a_body_of_the_greatest_size_is_read() -> None:
     assert len(read([b" " * (MAX_BODY - 2), b"[]"])) == MAX_BODY
 
 
-def endless() -> Iterator[bytes]:
-    while True:
-        yield b" " * 65536
-
-
-def test_a_body_without_end_is_refused() -> None:
-    """I13: a body that is too large for a page of records is not read to its end."""
-    with pytest.raises(ProtocolError, match="publications answered with more than 64 MiB"):
-        read(endless())
-
-
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(times: int) -> None:
     """I13: 256 MiB of blanks packed into 1 MB, in one piece; and the same packed once more."""

@@ -17,11 +17,9 @@ from pipelines.service.http.budget import Budget
 from pipelines.service.http.network import NetworkTransport, proxy_for
 from pipelines.service.http.transport import BudgetTransport
 from pipelines.state.local import LocalState
-from tests.service.conftest import PASSWORD
+from tests.service.conftest import PASSWORD, Serve
 from tests.service.manual_clock import ManualClock
-from tests.service.scripted import Answer, Script, ScriptedServer
-
-Serve = Callable[[Script], ScriptedServer]
+from tests.service.scripted import Answer, ScriptedServer
 
 LIBRARY = "https://library.example.org"
 

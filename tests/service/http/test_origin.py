@@ -18,14 +18,12 @@ from pipelines.errors import (
     SignInError,
     UnclearError,
 )
-from pipelines.service.client import LibraryClient, SessionCookieAuth
+from pipelines.service.client import SessionCookieAuth
 from pipelines.service.http.transport import OriginTransport
 from pipelines.service.listing.listing import Listing
 from pipelines.settings.credentials import SessionCookie
-from tests.service.scripted import Answer, Received, Script, ScriptedServer
-
-Serve = Callable[[Script], ScriptedServer]
-ClientFor = Callable[..., LibraryClient]
+from tests.service.conftest import ClientFor, Serve
+from tests.service.scripted import Answer, Received, Script
 
 BASE = "https://library.example.org/main"
 

@@ -30,13 +30,6 @@ def test_a_link_header_about_something_else_is_none_about_pages(link: str) -> No
     assert not paging_headers(link).linked
 
 
-def test_a_link_header_without_next_is_the_last_page() -> None:
-    """service.md#lists: while there is a next link, more pages remain."""
-    last = paging_headers('<?page=1>; rel="first"')
-    assert last.linked
-    assert Route().after(last) is None
-
-
 @pytest.mark.parametrize("path", ["/api/v2/tasks", "/api/v3/publications", "/api/v2/publications_old", "/api/v2"])
 def test_a_page_of_another_list_is_none_of_this_one(path: str) -> None:
     """I4: tasks would be stored as publications, as many as X-Total announces."""

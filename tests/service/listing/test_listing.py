@@ -6,7 +6,6 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -26,17 +25,15 @@ from pipelines.errors import (
     SignInError,
     TemporaryError,
 )
-from pipelines.service.client import LibraryClient
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.prefetch import MAX_AHEAD, QUICK, PrefetchDepth
+from tests.service.conftest import ClientFor, Serve
 from tests.service.listing.clients import client_of, one_budget
-from tests.service.scripted import Answer, Received, Script, ScriptedServer
+from tests.service.scripted import Answer, Received, Script
 
 __all__ = ["one_budget"]  # a fixture
 
-Serve = Callable[[Script], ScriptedServer]
-ClientFor = Callable[..., LibraryClient]
 
 ENDPOINTS = ("publications/all", "publications")
 
