@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from pipelines.backup import flow
-from tests.backup.files.conftest import file_library, plain_environment
+from tests.backup.files.conftest import file_library, made_up_account, plain_environment
 from tests.sandbox.process import SandboxProcess
 
 RECORDS = 120
 
-__all__ = ["file_library", "plain_environment"]
+__all__ = ["file_library", "made_up_account", "plain_environment"]
 
 
 @pytest.fixture(autouse=True)

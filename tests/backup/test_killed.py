@@ -47,12 +47,6 @@ def ended(runner: BackupRunner, kill_after: float | None = None) -> int | None:
     return process.exitcode
 
 
-@pytest.fixture(autouse=True)
-def signed_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TEST_USER", "somebody")
-    monkeypatch.setenv("TEST_PASSWORD", "made-up-for-this-test")
-
-
 @pytest.fixture
 def library(file_library: FileLibrary) -> FileLibrary:
     """Twelve pages; some of the publications have a file."""

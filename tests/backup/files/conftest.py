@@ -1,25 +1,23 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pipelines.service import redaction
 from tests.backup.files.file_library import FileLibrary
 from tests.backup.runner import BackupRunner
+from tests.service.conftest import plain_environment
 from tests.service.manual_clock import ManualClock
+
+__all__ = ["plain_environment"]
 
 
 @pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy from the environment, made-up credentials, and no secrets registered by other tests."""
-    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
+def made_up_account(plain_environment: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An account of version 2 in an environment without proxies."""
     monkeypatch.setenv("TEST_USER", "somebody")
     monkeypatch.setenv("TEST_PASSWORD", "made-up-for-this-test")
-    monkeypatch.setattr(redaction, "_kept", frozenset())
 
 
 @pytest.fixture

@@ -17,12 +17,6 @@ from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received
 
 
-@pytest.fixture(autouse=True)
-def signed_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TEST_USER", "somebody")
-    monkeypatch.setenv("TEST_PASSWORD", "made-up-for-this-test")
-
-
 def fetch(config: Path) -> None:
     with Backup.open(config) as library:
         library.fetch_files("old", "run")

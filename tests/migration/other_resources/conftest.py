@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import (
     CONTRIBUTED,
@@ -58,11 +57,6 @@ def pair(sandbox: SandboxProcess, numbers: Iterator[int], backed_up: Path, tmp_p
     sandbox.reset("faults", "settings", "counts")
     shutil.copytree(backed_up, tmp_path / "library-data")
     return make_pair(tmp_path, sandbox, f"target{next(numbers)}")
-
-
-@pytest.fixture
-def snapshot(pair: LibraryPair) -> Snapshot:
-    return pair.newest()
 
 
 @pytest.fixture
