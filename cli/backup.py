@@ -16,7 +16,7 @@ from cli.options import names_in
 from cli.output import Answer, say, verdict, warning
 from cli.progress import ProgressDisplay
 from cli.snapshots import failed_files
-from cli.stage import load_document, load_lines, registration_line
+from cli.stage import load_lines, registration_line
 from cli.tell_dagster import tell_dagster
 from pipelines.backup.flow import Backup
 from pipelines.errors import ConfigurationError, ExitStatus
@@ -130,7 +130,7 @@ def _document(settings: Settings, made: MadeBackup, page: str | None) -> dict[st
     }
     for name, is_set in (("postgres", settings.stages), ("iceberg", settings.iceberg is not None)):
         if is_set:
-            document[name] = [load_document(step) for step in made.follow_ups.get(name, [])]
+            document[name] = made.follow_ups.get(name, [])
     return document
 
 

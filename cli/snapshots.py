@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import msgspec
 from rich.console import RenderableType
@@ -21,6 +21,9 @@ from pipelines.store.snapshots.facts import FileTotals
 from pipelines.store.snapshots.snapshots import DamagedSnapshot, DataFolder, Snapshot
 from pipelines.store.stores import open_data
 
+_Line: TypeAlias = tuple[Snapshot, SnapshotVerification | None, DrillResult | None]
+"""A snapshot with its last verification and its last drill."""
+
 
 def list_snapshots(settings: Settings, *, tenant: str | None) -> Answer:
     """List all snapshots, oldest first. An empty folder is no failure."""
@@ -28,10 +31,10 @@ def list_snapshots(settings: Settings, *, tenant: str | None) -> Answer:
         settings.tenant(tenant)
     data, now = open_data(settings), datetime.now(UTC)
     snapshots, damaged = data.examine_snapshots(tenant)
-    lines = []
+    lines: list[_Line] = []
     for snapshot in snapshots:
         name = snapshot.name.split("/")
-        lines.append(SnapshotLine(snapshot, VERIFICATIONS.last(data, *name), DRILLS.last(data, *name)))
+        lines.append((snapshot, VERIFICATIONS.last(data, *name), DRILLS.last(data, *name)))
     document = {
         "snapshots": [
             {**snapshot_document(snapshot, now), "last_verified": verified, "last_drilled": drilled}
@@ -52,14 +55,6 @@ def show_snapshot(settings: Settings, *, snapshot: str) -> Answer:
 def tenant_snapshot(data: DataFolder, tenant: str, name: str | None) -> Snapshot:
     """Returns a snapshot of a tenant by its id, with or without the tenant before it; without a name, the newest complete one."""
     return data.find_snapshot(f"{tenant}/{name.removeprefix(f'{tenant}/')}" if name else tenant)
-
-
-class SnapshotLine(NamedTuple):
-    """A snapshot with its last verification and its last drill."""
-
-    snapshot: Snapshot
-    verified: SnapshotVerification | None
-    drilled: DrillResult | None
 
 
 def snapshot_document(snapshot: Snapshot, now: datetime) -> dict[str, Any]:
@@ -86,7 +81,7 @@ def _bytes(snapshot: Snapshot) -> int:
 
 
 def _list(
-    lines: list[SnapshotLine], damaged: list[DamagedSnapshot], now: datetime, settings: Settings
+    lines: list[_Line], damaged: list[DamagedSnapshot], now: datetime, settings: Settings
 ) -> Iterator[RenderableType]:
     if not lines and not damaged:
         yield f"No snapshots in {settings.bucket or settings.data} yet. `bookferry backup TENANT` makes one."
@@ -107,7 +102,7 @@ def _list(
     columns = ("snapshot", "age", "proof", "records", "size", "requests", "last verified", "last drilled")
     rows += [(snapshot.name, "", "DAMAGED", "", "", "", "", "") for snapshot in damaged]
     yield ReadableTable(columns, rows, right=("records", "size", "requests"))
-    yield from not_read_lines([(line.snapshot.name, line.snapshot) for line in lines])
+    yield from not_read_lines([(snapshot.name, snapshot) for snapshot, _, _ in lines])
     for snapshot in damaged:
         remedy = f"`bookferry snapshots verify {snapshot.name}` checks it again."
         yield warning(f"{snapshot.name}: {snapshot.problem} {remedy}")

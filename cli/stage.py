@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from rich.console import RenderableType
 
 from cli.output import Answer, say, warning
@@ -38,8 +37,7 @@ def stage_snapshots(settings: Settings, *, tenant: str | None, snapshot: str | N
             staged[name] += stage(target, data, library, snapshot, history=history)
     lines: list[RenderableType] = [line for load in staged.get("staged", ()) for line in load_lines(load)]
     lines += map(registration_line, staged.get("iceberg", ()))
-    document = {name: [load_document(step) for step in steps] for name, steps in staged.items()}
-    return Answer(document, lines or ["Nothing to stage: every complete snapshot is there."])
+    return Answer(staged, lines or ["Nothing to stage: every complete snapshot is there."])
 
 
 def _targets(settings: Settings, data: DataFolder) -> Iterator[tuple[str, Any, Callable[..., list[Any]]]]:
@@ -52,11 +50,6 @@ def _targets(settings: Settings, data: DataFolder) -> Iterator[tuple[str, Any, C
         from pipelines.backup.iceberg import open_tables, register_again  # noqa: PLC0415  few users have a catalogue
 
         yield "iceberg", open_tables(settings, data), register_again
-
-
-def load_document(staged: LoadResult | Registration) -> dict[str, Any]:
-    """The JSON document of a load, or of a registration."""
-    return {**msgspec.to_builtins(staged), "rows": staged.rows}
 
 
 def registration_line(done: Registration) -> str:

@@ -93,6 +93,7 @@ class FileFetcher:
         if files := addressed_files(map(bytes, records)):
             self.files.add(resolved(file, page) for file in files)
             self._submit()
+        self._pool.raise_failure()  # rather than once the list is read
 
     def finish(self, on_done: Callable[[int], None]) -> None:
         """Work until no file waits. `on_done` receives the number of files tried, now and then. May be called again for another round."""

@@ -57,7 +57,7 @@ class WorkerPool(Generic[_Task]):
     def submit(self, task: _Task) -> None:
         """Give a task to the next free thread."""
         while True:
-            self._raise_failure()
+            self.raise_failure()
             try:
                 self._tasks.put(task, timeout=0.2)
             except queue.Full:
@@ -68,10 +68,11 @@ class WorkerPool(Generic[_Task]):
         """Wait for something that the end of a task brings about."""
         with self._ended:
             while not condition():
-                self._raise_failure()
+                self.raise_failure()
                 self._ended.wait(0.2)
 
-    def _raise_failure(self) -> None:
+    def raise_failure(self) -> None:
+        """Raise the error of a thread, if there is one."""
         if self._failures:
             raise self._failures[0]
 
@@ -102,7 +103,7 @@ class WorkerPool(Generic[_Task]):
         if kind is None:
             for thread in self._threads:
                 thread.join()
-            self._raise_failure()
+            self.raise_failure()
 
     def join(self, seconds: float) -> None:
         """Wait for the threads after an error, so long for each: one may not react, for example during a name lookup."""
