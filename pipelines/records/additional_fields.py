@@ -6,15 +6,17 @@ Which of these fields a plan moves is learned when it is made (`migration/plan/l
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
+from pipelines.records.paths import ATTRIBUTES
 from pipelines.records.residue import IGNORED, MAX_DEPTH, without_signatures
 from pipelines.records.values import compact_json, valid_text, whole_number
 
 MANAGED = frozenset(
     {"created_at", "updated_at", "created_on", "updated_on", "links", "_links", "self", "href", "html_url", "api_url"}
 )
-"""Fields that a service fills itself, besides ids, addresses of files, and counters."""
+"""Fields that a service fills itself, at any depth, besides ids. Those of a record are addresses of files and counters, too."""
 
 _COUNTER = re.compile(r".+_count")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
@@ -23,9 +25,22 @@ _EXACT = 2.0**53
 """Whole numbers below it are exact as floats."""
 
 
-def is_managed(name: str) -> bool:
-    """Whether a service fills a field of this name itself: ids, times, counters and addresses."""
-    return name == "id" or name in MANAGED or name in IGNORED or is_counter(name)
+def is_managed(path: str) -> bool:
+    """Whether a service fills a field of this name itself: ids, times, counters and addresses; within objects only times, and links."""
+    above, _, name = path.rpartition("/")
+    return name in MANAGED or (above in ("", ATTRIBUTES) and (name == "id" or name in IGNORED or is_counter(name)))
+
+
+def filled_within(path: str, value: object) -> Iterator[tuple[str, Any]]:
+    """Yield the path and value of what a service fills itself in the objects of a value, but for their ids."""
+    if isinstance(value, list):
+        for entry in value:
+            yield from filled_within(path, entry)
+    for name, member in value.items() if isinstance(value, dict) else ():
+        if name not in MANAGED:
+            yield from filled_within(f"{path}/{name}", member)
+        elif not is_empty(member):
+            yield f"{path}/{name}", member
 
 
 def is_counter(name: str) -> bool:
@@ -60,7 +75,7 @@ def _canonical(value: Any, depth: int) -> Any:
     if depth == 0:
         raise ValueError("nested too deeply")
     if type(value) is dict:
-        members = {valid_text(name): member for name, member in value.items() if not is_managed(name)}
+        members = {valid_text(name): member for name, member in value.items() if name != "id" and name not in MANAGED}
         return {name: _canonical(members[name], depth - 1) for name in sorted(members)}
     if type(value) is list:
         return [_canonical(entry, depth - 1) for entry in value]

@@ -156,9 +156,7 @@ class RequestForms:
         unknown = {
             key: value
             for key, value in members_apart(record, objects_of(known_keys)).items()
-            if key not in known_keys
-            and not is_managed(key.rpartition("/")[2])
-            and (writable is None or key.partition("/")[0] in writable)
+            if key not in known_keys and not is_managed(key) and (writable is None or key.partition("/")[0] in writable)
         }
         return unknown | self._sent(
             resource_type, {name: value for name, value in values.items() if name not in changes}

@@ -148,7 +148,7 @@ class PublicationType(ResourceType, frozen=True):
         values, why = self._sent_and_left_out(record)
         unsent = form.unsent | {name: self._read(record, name) for name in why}
         members = [part for part in self._unsent(record) if part[0].partition("/")[0] in objects] if objects else ()
-        for path, value, reason in (*self._unsent_links(record), *members):
+        for path, value, reason in (*self._filled_within(record), *self._unsent_links(record), *members):
             unsent[path], why[path] = value, reason
         for name in form.unsent.keys() & self.left_out.keys():
             if form.why[name] != LeftOut.UNKNOWN_IDENTIFIER or self.left_out[name] not in _LACKING:

@@ -20,7 +20,7 @@ from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.comparable import Form, digest
 from pipelines.migration.model.field_mapping import PLAIN, FieldMapping, plain, several
-from pipelines.records.additional_fields import is_empty, is_managed, is_sent_empty
+from pipelines.records.additional_fields import filled_within, is_empty, is_managed, is_sent_empty
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, members_apart, objects_of, value_at
@@ -81,6 +81,9 @@ _JSON_TYPES: dict[type, tuple[str, ...]] = {
 
 LINKS = ("links", "_links")
 """Fields with addresses of other records by their names."""
+
+OF_EACH_OBJECT = frozenset({"id", "self", *LINKS})
+"""What a service gives to every object within a record, of which nobody misses anything."""
 
 
 class FieldRule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -308,7 +311,11 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         """What is compared and sent of a record; references are those of its own library."""
         values, why = self._sent_and_left_out(record)
         unsent = {name: self._read(record, name) for name in why}
-        for path, value, reason in (*self._unsent_links(record), *self._unsent(record)):
+        for path, value, reason in (
+            *self._filled_within(record),
+            *self._unsent_links(record),
+            *self._unsent(record),
+        ):
             unsent[path], why[path] = value, reason
         return Form(values, without_signed_addresses(unsent), why, self.empty_values(record))
 
@@ -425,10 +432,22 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
                 or path in alone
                 or not (path.startswith(in_lists) or value_at(record, path, ...) is not ...)
             )
-            is_filled = is_managed(path.rpartition("/")[2]) and not is_left_out
-            if ("/" in path and is_left_out) or (is_unread and not is_filled and not path.startswith(in_records)):
-                by_default = LeftOut.BY_ACTION if path in self.after_create else LeftOut.NOT_SHOWN
-                yield path, value, self.left_out.get(path, by_default)
+            above, _, name = path.rpartition("/")
+            is_filled = is_managed(path) if above in ("", ATTRIBUTES) else name in OF_EACH_OBJECT
+            is_named = is_unread and (is_left_out or not is_filled) and not path.startswith(in_records)
+            if ("/" in path and is_left_out) or is_named:
+                by_default = LeftOut.FILLED_BY_SERVICE if is_managed(path) else LeftOut.NOT_SHOWN
+                yield (
+                    path,
+                    value,
+                    LeftOut.BY_ACTION if path in self.after_create else self.left_out.get(path, by_default),
+                )
+
+    def _filled_within(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
+        """Yield path, value and reason of what a service fills itself in objects that are sent as they stand."""
+        plain = (name for name in self.learned if not (self.fields[name].refers or self.fields[name].entries))
+        filled = (part for name in plain for part in filled_within(name, self._read(record, name)))
+        yield from ((path, value, LeftOut.FILLED_BY_SERVICE) for path, value in filled)
 
     def redirected(self, values: dict[str, Any], merged: Mapping[tuple[str, RecordId], RecordId]) -> dict[str, Any]:
         """The values with references to the records that remain. `merged`: resource and id of a merged record → the one that remains."""

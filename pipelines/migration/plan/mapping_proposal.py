@@ -15,6 +15,7 @@ from pipelines.inventory import LIST_PATHS
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, several
 from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import (
+    OF_EACH_OBJECT,
     PUBLICATIONS,
     RESOURCE_TYPES,
     ResourceType,
@@ -77,7 +78,13 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     documented = learner.assumed.fields if learner.assumed.documented else {}
     required = [name for name in learned.required if name in learned.fields or name not in documented]
     of_authors = learner.author_members
-    filled = [name for name in shape.fields if is_managed(name) and (is_counter(name) or not documented)]
+    filled = [
+        name
+        for name in shape.fields
+        if is_managed(name)
+        and (is_counter(name) or not documented)
+        and not ("/" in name and name.rpartition("/")[2] in OF_EACH_OBJECT)
+    ]
     if not shape.records or (
         (assumed is None or assumed.documented)
         and not learner.unknown_references

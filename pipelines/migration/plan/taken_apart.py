@@ -11,7 +11,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from pipelines.migration.plan.kinds_beside import DATA, objects_in
-from pipelines.records.additional_fields import is_managed
 from pipelines.records.paths import ATTRIBUTES, members_apart
 from pipelines.records.shapes.field_names import may_name_records, names_own_kind, resource_named, stem_of
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
@@ -90,13 +89,10 @@ class TakenApart:
         for name, field in fields.items():
             path, objects = f"{above}{name}", objects_in(field)
             if path in self._objects and objects is not None:
-                inner = {member: part for member, part in objects.members.items() if self._is_field(path, member)}
+                inner = {member: part for member, part in objects.members.items() if member in self._objects[path]}
                 yield from self._shapes(inner, f"{path}/")
             elif "/" not in name:
                 yield path, field
-
-    def _is_field(self, path: str, member: str) -> bool:
-        return member in self._objects[path] and (member == "id" or not is_managed(member))
 
     def record(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """A record whose objects are taken apart; what lists of objects have are lists."""

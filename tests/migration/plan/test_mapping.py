@@ -251,7 +251,10 @@ def test_a_line_with_another_name_moves_no_number_and_has_come_back_under_its_ow
         (["A"], {"at": ["A"]}),
         ([{"location_id": 1}], {"at/location_id": [1]}),
         (None, {}),
-        ({"location_id": 1, "id": 3, "created_at": "2020-01-02"}, {}),
+        (
+            {"location_id": 1, "id": 3, "links": {"self": "/at/3"}, "created_at": "2020-01-02"},
+            {"at/created_at": "2020-01-02"},
+        ),
     ],
 )
 def test_what_an_object_has_besides_is_named(tmp_path: Path, at: Any, unsent: Json) -> None:
