@@ -7,6 +7,7 @@ that may refer to records is not sent as it stands. Nothing is concluded from it
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
@@ -223,7 +224,7 @@ def values_in(path: Path, value: object) -> Iterator[tuple[Path, object]]:
         for entry in value:  # `order: [7, 3]` is no quantity
             is_ordered = words_of(path[-1])[-1:] in _ORDERS and not isinstance(entry, dict | list)
             yield from values_in((*path, "ids") if is_ordered else path, entry)
-    elif isinstance(value, str) and value.lstrip()[:1] in _JSON and (inside := _decoded(value)) is not None:
+    elif isinstance(value, str) and (inside := _decoded(value)) is not None:
         yield from values_in(path, inside)
     elif value not in _NONE or value is False:
         yield path, value
@@ -232,13 +233,20 @@ def values_in(path: Path, value: object) -> Iterator[tuple[Path, object]]:
 _JSON = ("{", "[")
 """The beginnings of objects and lists."""
 
+_BASE64 = re.compile(r"(?=.{4,500}$)([A-Za-z0-9+/_-]+)={0,2}")
+
 
 def _decoded(text: str) -> object:
-    """The object or list that a text is, in JSON; `None` if it is none."""
+    """The object or list that a text is in JSON, or the number or address of a record that it is in base64; `None` if it is neither."""
     try:
-        return decode_json(text.encode())
+        if text.lstrip()[:1] in _JSON:
+            return decode_json(text.encode())
+        if encoded := _BASE64.fullmatch(text):
+            inside = b64decode(f"{encoded[1]}==", altchars=b"-_" if {*"-_"} & {*text} else None).decode("ascii")
+            return inside if _NUMBERS.fullmatch(inside) or _ADDRESS.fullmatch(inside) else None
     except ValueError:
-        return None
+        pass
+    return None
 
 
 def _numbers(value: object, *, is_title: bool, text_ids: Container[str]) -> Sequence[RecordId]:

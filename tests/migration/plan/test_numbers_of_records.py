@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,6 +47,8 @@ FORMS: dict[str, Form] = {
     "kind in short": lambda ids: f"loc:{ids[0]}",
     "kind in words": lambda ids: f"see loc-{ids[0]}",
     "query": lambda ids: f"?location={ids[0]}",
+    "base64": lambda ids: b64encode(f"Location:{ids[0]}".encode()).decode(),
+    "number in base64": lambda ids: b64encode(str(ids[0]).encode()).decode(),
     "JSON": lambda ids: json.dumps({"at": {"those": ids}}),
     "number in objects": lambda ids: {"work": {"number": ids[0]}},
     "URN": lambda ids: f"urn:library:location:{ids[0]}",
