@@ -18,6 +18,9 @@ MANAGED = frozenset(
 )
 """Fields that a service fills itself, at any depth, besides ids. Those of a record are addresses of files and counters, too."""
 
+_CODE = re.compile(r"[^\W\d]+(?:[-_ .][^\W\d]+)*")
+"""Matches words without digits."""
+
 _COUNTER = re.compile(r".+_count")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
@@ -32,15 +35,20 @@ def is_managed(path: str) -> bool:
 
 
 def filled_within(path: str, value: object) -> Iterator[tuple[str, Any]]:
-    """Yield the path and value of what a service fills itself in the objects of a value, but for their ids."""
+    """Yield the path and value of what a service fills itself in the objects of a value, but for numbers of their own."""
     if isinstance(value, list):
         for entry in value:
             yield from filled_within(path, entry)
     for name, member in value.items() if isinstance(value, dict) else ():
-        if name not in MANAGED:
+        if not _is_filled(name, member):
             yield from filled_within(f"{path}/{name}", member)
-        elif not is_empty(member):
+        elif not (is_empty(member) or (name == "id" and type(member) is int)):
             yield f"{path}/{name}", member
+
+
+def _is_filled(name: str, value: object) -> bool:
+    """Whether a service fills a member of an object itself. A text such as `en` is no id that it gave."""
+    return name in MANAGED or (name == "id" and not (isinstance(value, str) and _CODE.fullmatch(value)))
 
 
 def is_counter(name: str) -> bool:
@@ -75,7 +83,7 @@ def _canonical(value: Any, depth: int) -> Any:
     if depth == 0:
         raise ValueError("nested too deeply")
     if type(value) is dict:
-        members = {valid_text(name): member for name, member in value.items() if name != "id" and name not in MANAGED}
+        members = {valid_text(name): member for name, member in value.items() if not _is_filled(name, member)}
         return {name: _canonical(members[name], depth - 1) for name in sorted(members)}
     if type(value) is list:
         return [_canonical(entry, depth - 1) for entry in value]

@@ -130,6 +130,14 @@ class FieldMapping(
             return {self.kind: value_at(record, self.kind), "id": value}
         return value
 
+    def hidden(self, record: Mapping[str, Any], name: str) -> Iterator[str]:
+        """Yield the keys of a record under which it has something else than what is read."""
+        values = {key: value for key in self.keys_of(name) if (value := value_at(record, key, ...)) is not ...}
+        _read, *others = values.items() or [("", None)]
+        for key, value in others:
+            if not is_empty(value) and [*map(id_of, several(value))] != [*map(id_of, several(_read[1]))]:
+                yield key
+
     def read_apart(self, record: Mapping[str, Any], name: str) -> Any:
         """Its value in a record whose objects are taken apart, so that paths are keys; None where that has none."""
         return next((record[key] for key in self.keys_of(name) if key in record), None)

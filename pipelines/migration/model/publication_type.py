@@ -133,7 +133,8 @@ class PublicationType(ResourceType, frozen=True):
     def _taken_apart(self) -> tuple[set[str], frozenset[str]]:
         """The objects whose members are fields; these and what else has rules of its own, instead of those of the documented fields."""
         keys = [key for name in self.additional for key in self.keys_of(name)]
-        objects = objects_of([*keys, *self.left_out])
+        lists = {key for name in self.additional if self.fields[name].entries for key in self.keys_of(name)}
+        objects = objects_of([*keys, *self.left_out]) | lists
         return objects, _FILES.union(keys, objects)
 
     def form(self, record: Mapping[str, Any]) -> Form:

@@ -195,15 +195,14 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         return {name: self.fields[name].post for name in self.references if self.fields[name].post}
 
     def without_parts_of_links(self) -> Self:
-        """The same without the rest of objects of which a reference is unknown, or of which none is sent although they have one.
-
-        What they say besides means nothing alone.
-        """
-        unsent = {
-            name.rpartition("/")[0]: why for name, why in self.left_out.items() if why == LeftOut.UNKNOWN_REFERENCE
-        }
+        """The same without the rest of objects none of whose references is sent: what they say besides means nothing alone."""
         linked = objects_of(path for path, why in self.left_out.items() if why == LeftOut.LINK)
-        unsent = dict.fromkeys(linked - objects_of(self.references), LeftOut.LINK) | unsent
+        unsent = dict.fromkeys(linked, LeftOut.LINK) | {
+            name.rpartition("/")[0]: LeftOut.UNKNOWN_REFERENCE
+            for name, why in self.left_out.items()
+            if why == LeftOut.UNKNOWN_REFERENCE
+        }
+        unsent = {holder: why for holder, why in unsent.items() if holder not in objects_of(self.references)}
         holders = {name: name.rpartition("/")[0] for name in self.fields if "/" in name}
         lost = {
             name: unsent[holder]
@@ -411,6 +410,10 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         return self.fields.get(name, PLAIN).read(record, name)
 
     @cached_property
+    def _with_several_keys(self) -> list[tuple[str, FieldMapping]]:
+        return [(name, field) for name, field in self.fields.items() if len(field.keys_of(name)) > 1]
+
+    @cached_property
     def _read_keys(self) -> _ReadKeys:
         parts = self.parts
         lists = {key for path, part in parts.items() if part.entries for key in part.keys_of(path)}
@@ -423,6 +426,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         """Yield path, value and reason of each field that is not sent, whatever it has, and of the members of objects taken apart."""
         read, objects, in_lists, in_records = self._read_keys
         alone = {field.kind for name, field in self.fields.items() if field.kind and not self._read(record, name)}
+        alone.update(key for name, field in self._with_several_keys for key in field.hidden(record, name))
         for path, value in members_apart(record, objects).items():
             if is_empty(value) or value == [None]:
                 continue
@@ -434,6 +438,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             )
             above, _, name = path.rpartition("/")
             is_filled = is_managed(path) if above in ("", ATTRIBUTES) else name in OF_EACH_OBJECT
+            is_filled = is_filled and not (name == "id" and any(type(entry) is not int for entry in several(value)))
             is_named = is_unread and (is_left_out or not is_filled) and not path.startswith(in_records)
             if ("/" in path and is_left_out) or is_named:
                 by_default = LeftOut.FILLED_BY_SERVICE if is_managed(path) else LeftOut.NOT_SHOWN
@@ -445,9 +450,9 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 
     def _filled_within(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         """Yield path, value and reason of what a service fills itself in objects that are sent as they stand."""
-        plain = (name for name in self.learned if not (self.fields[name].refers or self.fields[name].entries))
-        filled = (part for name in plain for part in filled_within(name, self._read(record, name)))
-        yield from ((path, value, LeftOut.FILLED_BY_SERVICE) for path, value in filled)
+        for name in self.learned:
+            filled = _filled_by_service(name, self.fields[name], self._read(record, name))
+            yield from ((path, value, LeftOut.FILLED_BY_SERVICE) for path, value in filled)
 
     def redirected(self, values: dict[str, Any], merged: Mapping[tuple[str, RecordId], RecordId]) -> dict[str, Any]:
         """The values with references to the records that remain. `merged`: resource and id of a merged record → the one that remains."""
@@ -508,6 +513,16 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 
 
 _ANY = FieldRule()
+
+
+def _filled_by_service(path: str, field: FieldMapping, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield path and value of what a service fills itself in the objects of a field, and of the entries of a list, that are plain."""
+    for entry in several(value) if field.entries else ():
+        for name, member in field.entries.items() if isinstance(entry, dict) else ():
+            yield from _filled_by_service(f"{path}/{name}", member, member.read(entry, name))
+    if not field.refers:
+        yield from filled_within(path, value)
+
 
 NAMES = (Stage("exact", "name"), Stage("folded", "name"))
 """The names of records as they are written, and without regard to case."""

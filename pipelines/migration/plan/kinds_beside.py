@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pipelines.migration.model.field_mapping import OPEN, FieldMapping
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.migration.plan.numbers import MOST_VALUES, resources_with
+from pipelines.migration.plan.numbers import MOST_VALUES, is_value, resources_with
 from pipelines.records.paths import objects_at
 from pipelines.records.shapes.field_names import is_named_as_id, is_quantity, kind_beside, named_kind
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, RecordShape
@@ -102,7 +102,7 @@ def objects_in(field: FieldShape) -> FieldShape | None:
     objects = field.entries if {*field.kinds} == {Kind.LIST} else field
     if objects is None or {*objects.kinds} != {Kind.OBJECT}:
         return None
-    return None if any(name in (ANY_KEY, OTHERS) or name.isdigit() for name in objects.members) else objects
+    return None if any(name in (ANY_KEY, OTHERS) or is_value(name) for name in objects.members) else objects
 
 
 def _note(by_kind: IdsByKind, candidate: _Candidate, record: Mapping[str, Any]) -> None:

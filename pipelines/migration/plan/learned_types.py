@@ -30,7 +30,7 @@ from pipelines.migration.plan.codes import DifferingCodes, keys_of_objects, text
 from pipelines.migration.plan.kinds_beside import DATA, is_word, objects_in, references_by_kind
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
-from pipelines.migration.plan.numbers import fields_with_ids, text_ids_in
+from pipelines.migration.plan.numbers import fields_with_ids, is_value, text_ids_in
 from pipelines.migration.plan.taken_apart import TakenApart, is_of_own_kind, is_tree, reference_stem
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
@@ -228,15 +228,18 @@ class TypeLearner:
 
     def choices_of(self, path: str) -> Sequence[str]:
         """What the target takes in a field: by its description, else the words of its records, where it has others than the source."""
-        return self.choices.get(path, ()) or self._words_there.get(path, ())
+        return self.choices.get(path, ()) or self._other_words.get(path, ())
 
     @cached_property
-    def _words_there(self) -> dict[str, list[str]]:
+    def _other_words(self) -> dict[str, Sequence[str]]:
         parts = {} if self.type.personal else self.type.parts
         here = {path: words for path, words in words_in(self.records(), parts).items() if is_enumeration(words)}
         there = words_in(map(self.apart.record, self._target.records()), parts) if here else {}
+        takes_booleans = {path for path, rule in self.type.takes.items() if rule.types == ("boolean",)}
         return {
-            path: sorted(there[path]) for path, words in here.items() if there.get(path, words).keys() - words.keys()
+            path: BOOLEANS if path in takes_booleans else sorted(there[path])
+            for path, words in here.items()
+            if path in takes_booleans or there.get(path, words).keys() - words.keys()
         }
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -270,6 +273,9 @@ class TypeLearner:
                 break
         return examples
 
+
+BOOLEANS = ("true", "false")
+"""What a target takes for words such as `Y` and `N`, where its description says so."""
 
 MOST_WORDS, FEWEST_USES = 12, 2
 """Different texts of an enumeration, and how often each is used, on average."""
@@ -308,7 +314,7 @@ _CODE = re.compile(r"(?=\D*\d)[A-Z\d./:-]{1,24}")
 def _without_texts(value: Any) -> Any:
     """A value whose texts are left out, unless they are codes or name a resource; one entry of a list."""
     if isinstance(value, dict):
-        return {name: _without_texts(member) for name, member in value.items()}
+        return {"…" if is_value(name) else name: _without_texts(member) for name, member in value.items()}
     if isinstance(value, list):
         return [_without_texts(entry) for entry in value[:1]]
     return value if not isinstance(value, str) or _CODE.fullmatch(value) or named_kind(value) else "…"
@@ -462,7 +468,8 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         if mapping is None:
             left_out[key] = LeftOut.UNKNOWN_REFERENCE
             continue
-        keys = (name, *(other for other in keys_of(name) if other not in assumed.ruled))
+        others = (other for other in keys_of(name) if other not in assumed.ruled)
+        keys = (name, *(other for other in others if other == key or other not in names or other not in shown))
         keys = (name, key) if name in spellings else keys
         is_alone = key == name and shown.keys().isdisjoint({*keys} - {name})
         fields[name] = mapping if is_alone else msgspec.structs.replace(mapping, keys=(*dict.fromkeys(keys),))
@@ -501,7 +508,7 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
         resource = resource_by_name(assumed, (name, key))
     elif not leads_to and key not in known.may_refer and (is_assumed_plain or not may_name_records(key, field)):
         return FieldMapping(any_order=True) if name in assumed.lists and _is_plain_list(field) else PLAIN
-    elif not (leads_to or field.may_be_ids or field.has_ids or (key in known.may_refer and _has_some_ids(field))):
+    elif not (leads_to or field.may_be_ids or field.has_ids or (key in known.may_refer and _is_readable(field))):
         return None
     if is_tree(field.entries or field):
         return None
@@ -515,9 +522,9 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     return FieldMapping(leads_to=resource or OPEN, many=Kind.LIST in field.kinds, sent_as=form, kind=kind)
 
 
-def _has_some_ids(field: FieldShape) -> bool:
-    """Whether a field has nothing but numbers and texts, some of which are ids: `nobody` stands for no record."""
-    return {*field.kinds} <= {Kind.INTEGER, Kind.TEXT} and (Kind.INTEGER in field.kinds or field.digits > 0)
+def _is_readable(field: FieldShape) -> bool:
+    """Whether a field has no objects: a person may say that its values are no ids."""
+    return Kind.OBJECT not in field.kinds and (field.entries is None or _is_readable(field.entries))
 
 
 def resource_by_name(assumed: ResourceType, paths: Iterable[str]) -> str:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any
 
-from pipelines.migration.model.field_mapping import id_of, several
+from pipelines.migration.model.field_mapping import OPEN, id_of, several
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, RecordShape
-from pipelines.records.values import RecordId, compact_json
+from pipelines.records.values import RecordId, compact_json, record_id
 
 FEWEST_REPETITIONS = 3
 """Objects with an id that came before, from which is concluded that a member belongs to the record with that id."""
 
 MOST_IDS = 300
-"""Ids of a field whose members are compared, and records that are looked at for their fields."""
+"""Ids of a field whose members are compared."""
 
 
 class _Values:
@@ -26,6 +25,8 @@ class _Values:
     def __init__(self) -> None:
         self._by_id = dict[RecordId, str]()
         self._repetitions, self._varies = 0, False
+        self._compared, self._copied = set[RecordId](), set[RecordId]()
+        """Ids of records that are there, and of those that have such a value themselves."""
 
     def add(self, number: RecordId, value: Any) -> None:
         text = compact_json(value)
@@ -35,11 +36,25 @@ class _Values:
         elif len(self._by_id) < MOST_IDS:
             self._by_id[number] = text
 
+    def compare(self, number: RecordId, name: str, record: Mapping[str, Any]) -> None:
+        """Note whether the record with this id has the value itself, under this name, or of a text under any."""
+        if (text := self._by_id.get(number)) is not None:
+            own = record.values() if text.startswith('"') else (record.get(name),)
+            self._compared.add(number)
+            self._copied.update({number} if text in map(compact_json, own) else ())
+
     @property
     def belong_to_record(self) -> bool:
-        """Whether they go with the id, and differ between ids, as names do."""
+        """Whether most are those of the records; of records that are not there, whether they go with the id, and differ, as names do."""
+        if self._compared:
+            return len(self._copied) * 2 > len(self._compared)
         is_name = len({*self._by_id.values()}) * 2 > len(self._by_id)
         return is_name and not self._varies and self._repetitions >= FEWEST_REPETITIONS
+
+    @property
+    def are_same(self) -> bool:
+        """Whether they say nothing of one of the links, as the kind of all their records does."""
+        return len({*self._by_id.values()}) <= 1 and not self._varies
 
 
 def members_of_links(
@@ -47,36 +62,37 @@ def members_of_links(
 ) -> dict[str, list[str]]:
     """Key of a reference → the members of its objects that tell of the link rather than of the record to which it leads.
 
-    That record has a member if records of its resource have a field of this name, or if the values say so. `read`: the resources of the
-    source that are read.
+    `read`: the resources of the source that are read.
     """
-    values: dict[str, dict[str, _Values]] = {
-        key: {member: _Values() for member in members} for key, members in _candidates(learned, shape, read)
-    }
+    values = {key: {member: _Values() for member in members} for key, members in _candidates(shape)}
     for record in records if values else ():
         for key, by_member in values.items():
             for entry in several(record.get(key)):
                 if isinstance(entry, dict) and (number := id_of(entry)) is not None:
                     for member, known in by_member.items():
                         known.add(number, entry.get(member))
+    leads_to = {key: part.leads_to for path, part in learned.parts.items() for key in part.keys_of(path)}
+    for resource, listing in read.items():
+        led_there = [by_member for key, by_member in values.items() if leads_to.get(key) in (resource, OPEN)]
+        for record in listing.records() if led_there else ():
+            number = record_id(record.get("id"))
+            for member, known in (item for by_member in led_there for item in by_member.items()):
+                if number is not None:
+                    known.compare(number, member, record)
     links = {
-        key: [member for member, known in by_member.items() if not known.belong_to_record]
+        key: [
+            member
+            for member, known in by_member.items()
+            if not (known.belong_to_record or (member == "type" and known.are_same))
+        ]
         for key, by_member in values.items()
     }
     return {key: members for key, members in links.items() if members}
 
 
-def _candidates(
-    learned: ResourceType, shape: RecordShape, read: Mapping[str, RecordListing]
-) -> Iterator[tuple[str, list[str]]]:
-    """Yield the key of each reference with objects, and their members that are no fields of the record to which it leads."""
-    references = {key: part.leads_to for path, part in learned.parts.items() for key in part.keys_of(path)}
+def _candidates(shape: RecordShape) -> Iterator[tuple[str, list[str]]]:
+    """Yield the key of each field whose objects have ids, and their other members."""
     for key, field in shape.fields.items():
-        if not field.has_ids:
-            continue
-        ways = {"type", OTHERS, ANY_KEY}
-        members = {member for member in (field.entries or field).members.keys() - ways if not is_managed(member)}
-        listing = read.get(references.get(key, "")) if members else None
-        members.difference_update(*(islice(listing.records(), MOST_IDS) if listing else ()))
-        if members:
+        names = (field.entries or field).members.keys() - {OTHERS, ANY_KEY} if field.has_ids else ()
+        if members := [name for name in names if not is_managed(name)]:
             yield key, sorted(members)

@@ -21,7 +21,7 @@ from pipelines.migration.model.resource_types import (
     ResourceType,
     Source,
 )
-from pipelines.migration.plan.learned_types import MOST_ASKED, TypeLearner, resource_by_name
+from pipelines.migration.plan.learned_types import BOOLEANS, MOST_ASKED, TypeLearner, resource_by_name
 from pipelines.migration.plan.mapping import (
     OF_AUTHORS,
     MappingFile,
@@ -199,7 +199,11 @@ def _about(learner: TypeLearner, target: str) -> str:
     if learned.known_from != Source.DESCRIPTION:
         basis = f"no description says what '{target}' takes, so that all of this is known from records, or assumed"
     unproved = f". Nothing shows that '{target}' has {', '.join(learned.unproved)}" if learned.unproved else ""
-    return f"{counted(learner.source.records, 'record')}; {basis}{unproved}."
+    described = learner.schema.create.fields if learner.schema.create else {}
+    known = {*learner.assumed.ruled, *learned.left_out, *_keys(learned.fields)}
+    others = [name for name, field in described.items() if not (field.read_only or is_managed(name) or name in known)]
+    unfilled = f". It takes other fields, too, which no record of the source has: {', '.join(others)}" if others else ""
+    return f"{counted(learner.source.records, 'record')}; {basis}{unproved}{unfilled}."
 
 
 def _known_from(learner: TypeLearner, name: str) -> str:
@@ -274,6 +278,8 @@ def _one_of(learner: TypeLearner, name: str) -> str:
     choices = ", ".join(learner.choices_of(name))
     if not choices:
         return ""
+    if learner.choices_of(name) == BOOLEANS:
+        return f". The target takes {choices}: write one of these without quotes"
     return (
         f"; one of {choices}"
         if name in learner.choices

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
@@ -18,6 +19,7 @@ from pipelines.records.shapes.field_names import (
     is_quantity,
     may_be_count,
     named_kind,
+    names_records,
     names_resource,
     resource_named,
     stem_of,
@@ -52,6 +54,9 @@ _API = re.compile(r"/api/v[0-9]+/", re.IGNORECASE)
 _NUMBERS = re.compile(r"[/.]?#?[0-9]{1,18}(?:\s*[,;|/>.\s-]\s*#?[0-9]{1,18})*[/.]?")
 """Matches whole numbers as texts, as the service would write ids: one, several, or a path of them such as `1/2/3`."""
 
+_DECIMAL = re.compile(r"[0-9]{1,18}\.[0-9]{2}")
+"""Matches a number as a text with two decimals, such as a price."""
+
 DATE = re.compile(r"\d{4}-\d\d(?!\d)|\d{1,2}[./-]\d{1,2}[./-]\d{4}(?!\d)")
 """Matches a text that begins with a date, of ISO 8601 or as people write it."""
 
@@ -61,8 +66,28 @@ _KIND_AND_NUMBER = re.compile(
 """Matches a text that ends in a kind and a number, as in `user 3`, `User ID: 3`, `use:3` or `see loc-3`: one of all records, or it may be a
 title."""
 
-_WITH_AFFIX = re.compile(r"(\D{1,20})([0-9]{1,18})(\D{0,20})")
-"""Matches a text with one number, as in `U3` and `(LIB)000003`."""
+_DIGITS = re.compile("[0-9]+")
+
+_AT_END = re.compile(r"\D.*[#(\[]([1-9][0-9]{0,17})[)\]]?", re.DOTALL)
+"""Matches a text with a number at its end, as in `Main hall (7)` and `Ada #3`."""
+
+_WORDS = re.compile(r"""[^\s"'()<>\[\]]+""")
+"""Matches the words of a text, with markup or without; some may be addresses, as in `<a href="/publications/7">`."""
+
+_KEY = re.compile(r"(?=.*[0-9]).*[:/#=].*")
+"""Matches a text with a number and a sign that leads to it, such as `pub:7`."""
+
+MOST_PLACES = 50
+"""Places of numbers in texts that are told apart, by what stands around them, such as `U0` for `U3`."""
+
+AT_END, BEHIND_NAME = "at the end", "behind a name"
+"""Places that count whatever else a text has: `Main hall (7)` and `Bound with record 7, see there`."""
+
+AMONG_OTHERS = "among others"
+"""Any place, of numbers that are few among other values."""
+
+MOST_DIGITS, LONGEST_NAME = 18, 40
+"""Digits of an id, and characters before one that may name its records."""
 
 _TITLES = frozenset({"name", "title", "label", "heading"})
 """Last words of fields whose texts name their own record, as `Task 3` may."""
@@ -96,35 +121,20 @@ class _Values:
     """The values that the records of a resource have at one path."""
 
     def __init__(self) -> None:
-        self._numbers = set[RecordId]()
-        self._by_affix = dict[tuple[str, str], set[RecordId]]()
-        """The texts around numbers → these."""
+        self.numbers = set[RecordId]()
+        """Those that may be ids."""
         self._others = set[str]()
-        """Such as -1 or `none`, which may stand for no record."""
+        """Such as -1, true or `none`, which may stand for no record."""
         self._are_measures = self._are_several = False
         self._are_places = True
 
     def add(self, value: object, numbers: Collection[RecordId]) -> None:
         """Add a value, with the ids that it may be."""
-        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-            self._are_measures = True
-        elif numbers and len(self._numbers) < MOST_VALUES:
-            self._numbers.update(numbers)
+        self._are_measures |= isinstance(value, float) and not value.is_integer()
+        if numbers and len(self.numbers) < MOST_VALUES:
+            self.numbers.update(numbers)
         elif not numbers and len(self._others) <= MOST_VALUES:
             self._others.add(str(value)[:MOST_OF_TEXT])
-
-    def add_text(self, text: str) -> None:
-        """Add a text that is no number: where all have one number behind the same letters, it may be an id, too."""
-        if len(self._by_affix) <= 1 and (affixed := _WITH_AFFIX.fullmatch(text)):
-            known = self._by_affix.setdefault((affixed[1], affixed[3]), set())
-            if len(known) < MOST_VALUES:
-                known.add(int(affixed[2]))
-
-    @property
-    def numbers(self) -> set[RecordId]:
-        """Those that may be ids."""
-        affixed = next(iter(self._by_affix.values())) if len(self._by_affix) == 1 else set[RecordId]()
-        return self._numbers or (affixed if len(affixed) > 1 else set())
 
     def note_places(self, numbers: Sequence[RecordId]) -> None:
         """Note the numbers of one record in their order: 1, 2, 3 are the places of entries in a list."""
@@ -133,13 +143,62 @@ class _Values:
 
     def may_be_ids(self, path: Path, *, asks_quantities: bool) -> bool:
         """Whether most of the different values may be ids. A count never is one."""
-        others = len(self._others) if self._numbers else len(self._others) - len(self.numbers)
-        if self._are_measures or others >= len(self.numbers):
+        if len(self._others) >= len(self.numbers):
             return False
         if not is_quantity("_".join(path)):  # `borrower: {number: 7}` is the number of a borrower
             return True
+        if self._are_measures:
+            return False
         are_places = self._are_places and self._are_several and (len(path) > 1 or "/" in path[0])
         return asks_quantities and not are_places and words_of(path[-1])[-1:] != ["count"]
+
+
+class _Texts:
+    """The texts that the records of a resource have at one path and that are no numbers, with the numbers in them."""
+
+    def __init__(self) -> None:
+        self._texts = set[str]()
+        self._texts_with = Counter[str]()
+        """Place in texts → the different texts with a number there."""
+        self._numbers = dict[str, set[RecordId]]()
+        """The same → these numbers."""
+        self.all_numbers = set[RecordId]()
+
+    def add(self, text: str) -> None:
+        """Add a text."""
+        known = text[:MOST_OF_TEXT]
+        if known in self._texts or len(self._texts) >= MOST_VALUES or DATE.match(text):
+            return
+        self._texts.add(known)
+        if len(self.all_numbers) < MOST_VALUES:
+            self.all_numbers.update(int(digits) for digits in _DIGITS.findall(text) if len(digits) <= MOST_DIGITS)
+        for place, number in _numbers_within(text):
+            if place in self._numbers or place in (AT_END, BEHIND_NAME) or len(self._numbers) < MOST_PLACES:
+                self._texts_with[place] += 1
+                self._numbers.setdefault(place, set()).add(number)
+
+    def numbers(self) -> Iterator[tuple[str, set[RecordId]]]:
+        """Yield the places of numbers that may be ids, and these: different ones, in most of the texts or behind a name of records."""
+        for place, numbers in self._numbers.items():
+            are_in_most = self._texts_with[place] * 2 >= len(self._texts)
+            if place == BEHIND_NAME or (are_in_most and len(numbers) > 1):
+                yield place, numbers
+
+
+def _numbers_within(text: str) -> Iterator[tuple[str, int]]:
+    """Yield place and value of the numbers in a text that may be ids: those in the same place of other texts are, too."""
+    if at_end := _AT_END.fullmatch(text):
+        yield AT_END, int(at_end[1])
+    is_short = len(text) <= MOST_OF_ADDRESS
+    form = _DIGITS.sub("0", text) if is_short else ""
+    for position, digits in enumerate(_DIGITS.finditer(text)):
+        if len(digits[0]) > MOST_DIGITS:
+            continue
+        if is_short and not text[0].isdigit():
+            yield f"{form} {position}", int(digits[0])
+        named = _KIND_AND_NUMBER.fullmatch(text[max(0, digits.start() - LONGEST_NAME) : digits.end()])
+        if named and names_records(stem_of(named[1])):
+            yield BEHIND_NAME, int(digits[0])
 
 
 def fields_with_ids(
@@ -155,7 +214,7 @@ def fields_with_ids(
     `listings`: every resource of the same library; `text_ids`: those of their ids that are no numbers. `asks_quantities`: whether what is
     named after a quantity may be ids; not of publications, whose volumes, pages and editions are what they are called.
     """
-    values, addressed = dict[Path, _Values](), dict[str, list[str]]()
+    values, texts, addressed = dict[Path, _Values](), dict[Path, _Texts](), dict[str, list[str]]()
     for record in records:
         for name in names:
             numbers_at = dict[Path, list[RecordId]]()
@@ -164,38 +223,60 @@ def fields_with_ids(
                 numbers = _numbers(value, is_title=is_title, text_ids=text_ids)
                 values.setdefault(path, _Values()).add(value, numbers)
                 numbers_at.setdefault(path, []).extend(numbers)
-                if isinstance(value, str) and (resource := _addressed_resource(value)):
+                if not isinstance(value, str):
+                    continue
+                if resource := _resource_addressed_in(value):
                     addressed.setdefault(name, [resource])
-                elif isinstance(value, str) and not (numbers or is_title):
-                    values[path].add_text(value)
+                elif not (numbers or is_title or is_quantity("_".join(path))):
+                    texts.setdefault(path, _Texts()).add(value)
             for path, numbers in numbers_at.items():
                 values[path].note_places(numbers)
     may_be_ids = {
         path: known.numbers for path, known in values.items() if known.may_be_ids(path, asks_quantities=asks_quantities)
     }
-    owners = dict[str, list[str]]()
-    for path, resources in resources_with(may_be_ids, listings).items():
-        owners.setdefault(path[0], []).extend(resources)
-    return addressed | owners
+    among_others = {
+        (*path, AMONG_OTHERS): known.numbers | texts.get(path, _Texts()).all_numbers
+        for path, known in values.items()
+        if path not in may_be_ids and not is_quantity("_".join(path))
+    }
+    may_be_ids |= {(*path, place): numbers for path, known in texts.items() for place, numbers in known.numbers()}
+    owners = dict[str, dict[str, None]]()
+    for path, resources in resources_with(may_be_ids | among_others, listings, among_others).items():
+        owners.setdefault(path[0], {}).update(dict.fromkeys(resources))
+    return addressed | {name: [*resources] for name, resources in owners.items()}
 
 
 Place = TypeVar("Place", bound=Hashable)
 
 
 def resources_with(
-    ids_at: Mapping[Place, AbstractSet[RecordId]], listings: Mapping[str, RecordListing]
+    ids_at: Mapping[Place, AbstractSet[RecordId]],
+    listings: Mapping[str, RecordListing],
+    among_others: Container[Place] = (),
 ) -> dict[Place, list[str]]:
-    """Place → the resources that have its numbers as their ids, but for those of records that are gone."""
+    """Place → the resources that have its numbers as their ids, but for those of records that are gone.
+
+    `among_others`: places where ids would be few among other values, so that only those count which are there by no chance.
+    """
     owners = dict[Place, list[str]]()
     for resource, listing in listings.items() if ids_at else ():
-        dangling = {place: {*numbers} for place, numbers in ids_at.items()}
+        dangling, ids_of_length = {place: {*numbers} for place, numbers in ids_at.items()}, Counter[int]()
         for ids in listing.ids():
+            ids_of_length.update(len(str(number)) for number in ids if isinstance(number, int))
             for numbers in dangling.values():
                 numbers.difference_update(ids)
         for place, numbers in dangling.items():
-            if len(numbers) * DANGLING <= len(ids_at[place]):
+            by_chance = DANGLING * sum(
+                ids_of_length[len(str(number))] * _SHARE ** len(str(number)) for number in ids_at[place]
+            )
+            known = len(ids_at[place]) - len(numbers)
+            if (known > 1 + by_chance) if place in among_others else (known * DANGLING >= len(ids_at[place])):
                 owners.setdefault(place, []).append(resource)
     return owners
+
+
+_SHARE = 0.1
+"""One in ten numbers has a certain digit in a place: the ids of a length times this for each digit is the chance that a number is one."""
 
 
 def _addressed_resource(text: str) -> str | None:
@@ -209,15 +290,22 @@ def _addressed_resource(text: str) -> str | None:
     return None
 
 
+def _resource_addressed_in(text: str) -> str | None:
+    """The resource of the first record whose address stands in a text, or is the whole of it."""
+    if (resource := _addressed_resource(text)) is not None or not _DIGITS.search(text):
+        return resource
+    words = (word for word in _WORDS.findall(text) if _KEY.fullmatch(word))
+    return next((resource for word in words if (resource := _addressed_resource(word.strip(".,;!?")))), None)
+
+
 def values_in(path: Path, value: object) -> Iterator[tuple[Path, object]]:
     """Yield the path of each value that is no object and no list, and the value; keys that are numbers are values, too."""
     if isinstance(value, dict):
         has_kind = any(named_kind(member) for member in value.values())
         for name, member in value.items():
-            is_number = _NUMBERS.fullmatch(name) is not None
-            if is_number:  # `weights: {7: 3}` says what the values are, and not the keys
+            if is_value(name):  # `weights: {7: 3}` says what the values are, and not the keys
                 yield (*path, "id") if may_be_count(path[-1]) else path, name
-            inner = (*path, ANY_KEY if is_number else name)
+            inner = (*path, ANY_KEY if is_value(name) else name)
             # `{kind: "publication", number: 7}` is no quantity
             yield from values_in((*inner, "id") if has_kind and not isinstance(member, dict | list) else inner, member)
     elif isinstance(value, list):
@@ -228,6 +316,11 @@ def values_in(path: Path, value: object) -> Iterator[tuple[Path, object]]:
         yield from values_in(path, inside)
     elif value not in _NONE or value is False:
         yield path, value
+
+
+def is_value(key: str) -> bool:
+    """Whether a key of an object is a value rather than a name: numbers, one of them behind a name, as in `pub:7`, or several words."""
+    return _NUMBERS.fullmatch(key) is not None or _KEY.fullmatch(key) is not None or " " in key
 
 
 _JSON = ("{", "[")
@@ -257,7 +350,7 @@ def _numbers(value: object, *, is_title: bool, text_ids: Container[str]) -> Sequ
         kind_and_number = None if is_title or len(value) > MOST_OF_ADDRESS else _KIND_AND_NUMBER.fullmatch(value)
         if kind_and_number and names_resource(kind_and_number[1]) and not _addressed_resource(value):
             return [int(kind_and_number[2])]
-        are_numbers = _NUMBERS.fullmatch(value) and not DATE.match(value)
+        are_numbers = _NUMBERS.fullmatch(value) and not (DATE.match(value) or _DECIMAL.fullmatch(value))
         return [int(number) for number in re.findall("[0-9]*[1-9][0-9]*", value)] if are_numbers else []
     if isinstance(value, float) and value.is_integer():
         value = int(value)

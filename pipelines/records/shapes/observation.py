@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from pipelines.records.values import day, whole_number
+from pipelines.records.values import as_id, day, whole_number
 
 MAX_FIELDS = 500
 """Fields of a resource that are counted one by one, nested ones included."""
@@ -155,7 +155,7 @@ class Observer:
         kind, kinds = kind_of(value), field.kinds
         kinds[kind] = kinds.get(kind, 0) + 1
         if kind is Kind.TEXT:
-            field.digits += (str(value).isdigit() and whole_number(value) is not None) or value in self._text_ids
+            field.digits += (value.isdigit() and isinstance(as_id(value), int)) or value in self._text_ids
         elif depth >= MAX_DEPTH:
             return
         elif kind is Kind.OBJECT:

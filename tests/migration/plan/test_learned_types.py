@@ -109,22 +109,23 @@ def test_only_a_reference_of_the_record_itself_leads_to_its_own_kind_by_its_name
 
 
 def test_each_number_in_objects_leads_to_its_own_records() -> None:
-    """Also at depth, in lists within objects of lists. With one of which nobody knows where it leads, its object waits for an answer."""
+    """Also at depth, in lists within objects of lists. One of which nobody knows where it leads waits for an answer."""
     holding = {"location_id": 7, "by": {"user_id": 3, "since": "2020"}, "donor_id": 4}
     items = [{"position": 1, "publication": {"id": 7}, "added_by": {"user_id": 3}, "task_ids": [1, 2]}]
     found = learned("hard_copies", {"id": 1, "barcode": "B", "holding": holding, "items": items})
     known = without_questions(found)
     assert found.fields["holding/donor_id"].asks_where
-    assert known.left_out == dict.fromkeys(("holding/donor_id", "holding/location_id"), LeftOut.UNKNOWN_REFERENCE)
+    assert known.left_out == {"holding/donor_id": LeftOut.UNKNOWN_REFERENCE}
     assert known.references == {
+        "holding/location_id": ("locations",),
         "holding/by/user_id": ("users",),
         "items": ("publications", "users", "tasks"),
     }
     assert body_of(known, {"holding": holding, "items": items}) == {
-        "holding": {"by": {"user_id": 9, "since": "2020"}},
+        "holding": {"location_id": 9, "by": {"user_id": 9, "since": "2020"}},
         "items": [{"position": 1, "publication": {"id": 9}, "added_by": {"user_id": 9}, "task_ids": [9, 9]}],
     }
-    assert known.form({"holding": holding}).unsent == {"holding/donor_id": 4, "holding/location_id": 7}
+    assert known.form({"holding": holding}).unsent == {"holding/donor_id": 4}
 
 
 def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:

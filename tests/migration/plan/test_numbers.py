@@ -84,13 +84,37 @@ def listings(tmp_path: Path) -> Listings:
         ("home", ["use:41", "see pub-42"], "publications"),
         ("home", ["of 41", "A-42"], None),
         ("home", ["//library.example.org/books/3", "doi:10.1000/3", "locations: 3", f"a/{'1' * 100_000} "], None),
-        ("home", ["https://example.org/publications/3", "/publications/all", "see /users/3", "/papers/3"], None),
+        ("home", ["https://example.org/publications/3", "/publications/all", "/papers/3"], None),
+        ("about", ["see /users/3"], "users"),
+        ("about", ['<p>See <a href="/publications/3">this</a>, too.</p>', "a note"], "publications"),
+        ("about", ["Bound with record 7, see Amber.", "a note", "another"], "publications"),
+        ("about", ["Amber (7)", "Birch #8", "none"], "publications"),
+        ("about", ["Amber (7)", "none", "none of these"], None),
+        ("about", ["LIB*7*5000", "LIB*8*5000"], "publications"),
+        (
+            "about",
+            [f"https://library.example.org/detail.pl?biblionumber={number}" for number in (7, 8)],
+            "publications",
+        ),
+        ("about", [{"pub:7": 1}, {"/publications/8": 1}], "publications"),
+        ("about", [{"41/7": 1}], "publications"),
+        ("fee", ["10.50", "7.20"], None),
+        ("about", [7, True, 1.5, 8, 9], "publications"),
+        ("about", [True, 7], None),
+        ("price", [7, 8, 9.5], None),
+        ("about", ["moved from 120417", "a", "b", "c", "by 120933 to 5"], "tasks"),
+        ("about", [120417, "a", "b", "c", 120933], "tasks"),
+        ("about", [120417, "a", "b", "c"], None),
+        ("about", ["a 1", "2 b", "3 c 4", "d", "e", "f"], None),
+        ("pages", ["p. 7", "p. 8"], None),
     ],
 )
 def test_a_field_may_lead_to_the_only_resource_that_has_all_of_its_numbers(
     listings: Listings, name: str, values: list[Any], leads_to: str | None
 ) -> None:
     """Also numbers that several resources have, as those from 1 on are. A quantity may be none of them: then it is one."""
-    library = listings(publications=range(1, 101), collections=range(1, 21), users=[7000])
+    library = listings(
+        publications=range(1, 101), collections=range(1, 21), users=[7000], tasks=range(120_000, 121_000)
+    )
     found = fields_with_ids([{"id": 1, name: value} for value in values], [name], library)
     assert {name: resources[0] for name, resources in found.items()} == ({name: leads_to} if leads_to else {})

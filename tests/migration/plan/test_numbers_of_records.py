@@ -1,11 +1,12 @@
-"""Whatever the form, the depth and the name of a reference: a number of the source is not sent as it stands."""
+"""Whatever the form, the depth and the name of a field: no number of the source is sent as it stands, and no text is lost unsaid."""
 
 from __future__ import annotations
 
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,13 +15,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipelines.migration.model.publication_type import publication_type
-from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.plan.build import without_questions
-from pipelines.migration.plan.mapping import MappingFile
-from pipelines.migration.plan.mapping_proposal import propose, proposed_text
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.shapes.field_names import is_quantity
-from tests.migration.plan.learning import learner_between, listing
+from tests.migration.plan.learning import file_of, learner_between, listing, text_of
 
 Form = Callable[[Sequence[int]], Any]
 
@@ -75,6 +74,31 @@ IDS = range(1, 41)
 RESOURCES = (PUBLICATIONS, "collections", "tasks", "authorities")
 
 
+def types_of(
+    resource: str, records: Sequence[dict[str, Any]], answer: str, *, reads_locations: bool = True
+) -> list[ResourceType]:
+    """How a plan moves these records without a mapping file, by the proposed one, and by that with this answer to every question."""
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        own = listing(folder, resource, records)
+        others = {name: listing(folder, name, [{"id": number} for number in IDS]) for name in ("locations", "tasks")}
+        library = {**others, resource: own}
+        target = listing(folder, "target", [{**record, "id": record["id"] + 100} for record in records])
+        read = library if reads_locations else {resource: own}
+        learner = learner_between(resource, own, target, library, same_service=True, read=read)
+        text = text_of([learner])
+        assert text_of([learner], text) == text
+    types = [without_questions(learner.type)]
+    if f"[{resource}]" in text:
+        file, answered = file_of(text), file_of(text.replace('= "?"', f'= "{answer}"'))
+        assert not answered.questions()
+        types += [file.follow(learner.type), answered.follow(learner.type)]
+        assert not any(field.is_open for field in types[1].fields.values())
+    if resource == PUBLICATIONS:
+        return [publication_type(STANDARD_KINDS, learned=learned) for learned in types]
+    return types
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     resource=st.sampled_from(RESOURCES),
@@ -96,25 +120,7 @@ def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
         for number, ids in enumerate(references, 1)
     ]
     assume(resource != PUBLICATIONS or not is_quantity(name))
-    with TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        own = listing(folder, resource, records)
-        others = {name: listing(folder, name, [{"id": number} for number in IDS]) for name in ("locations", "tasks")}
-        library = {**others, resource: own}
-        target = listing(folder, "target", [{**record, "id": record["id"] + 100} for record in records])
-        read = library if reads_locations else {resource: own}
-        learned = learner_between(resource, own, target, library, same_service=True, read=read)
-        proposal = propose(learned, "new")
-    types = [without_questions(learned.type)]
-    if proposal is not None:
-        file = MappingFile(Path("map.toml"), proposed_text(None, [proposal], "old", "new"))
-        assert proposed_text(file, [proposal], "old", "new") == file.text
-        answered = MappingFile(file.path, file.text.replace('= "?"', '= "locations"'))
-        assert not answered.questions()
-        types += [file.follow(learned.type), answered.follow(learned.type)]
-        assert name not in top(question.field for question in file.questions()) or name not in top(types[1].fields)
-    for known in types:
-        moved = publication_type(STANDARD_KINDS, learned=known) if resource == PUBLICATIONS else known
+    for moved in types_of(resource, records, "locations", reads_locations=reads_locations):
         for record in records:
             form_of_record = moved.form(record)
             names = [field for field in form_of_record.values if name in top(moved.keys_of(field))]
@@ -129,3 +135,82 @@ def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
 def top(paths: Iterable[str]) -> set[str]:
     """The fields of the record in which these are."""
     return {path.split("/")[0] for path in paths}
+
+
+MEMBERS = (
+    *("note", "kind", "type", "id", "url", "created_at", "links", "location_id", "location", "items", "data"),
+    *(
+        "attributes",
+        "relationships",
+        "of",
+        "count",
+        "at",
+        "copies_count",
+        "parent",
+        "user",
+        "label",
+        "self",
+        "children",
+    ),
+)
+FILLED = ("created_at", "links", "self", "copies_count", "url")
+"""Members that a service fills itself in a record."""
+
+leaves = st.sampled_from(("text", "text", "number", True))
+trees = st.recursive(
+    leaves,
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=2)
+        | st.dictionaries(st.sampled_from(MEMBERS), inner, min_size=1, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+def filled(tree: Any, number: int, texts: Iterator[str]) -> Any:
+    """The value of this form in the record with a number, whose every text is another one."""
+    if isinstance(tree, dict):
+        return {name: filled(member, number, texts) for name, member in tree.items()}
+    if isinstance(tree, list):
+        return [filled(entry, number, texts) for entry in tree]
+    return {"text": next(texts), "number": number}.get(tree, tree)
+
+
+def texts_in(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the path and the text of what the document does not let a service fill, and of no copy of another record."""
+    if isinstance(value, dict):
+        names = value.keys() - {"self", "links"} - ({*FILLED} if "id" in value or path == "/attributes" else set())
+        for name in names:
+            yield from texts_in(f"{path}/{name}", value[name])
+    elif isinstance(value, list):
+        for entry in value:
+            yield from texts_in(path, entry)
+    elif isinstance(value, str):
+        yield path, value
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    resource=st.sampled_from(RESOURCES),
+    forms=st.lists(
+        st.dictionaries(st.sampled_from(sorted({*MEMBERS} - {"id", *FILLED})), trees, min_size=1, max_size=5),
+        min_size=1,
+        max_size=2,
+    ),
+    answer=st.sampled_from(("locations", "nothing")),
+)
+def test_no_text_of_a_record_is_lost_without_a_word(resource: str, forms: list[dict[str, Any]], answer: str) -> None:
+    """Every text at any depth is sent, or it or an object around it is named with the reason (I6)."""
+    texts = (f"{letters}." for letters in map("".join, product("abcdefgh", repeat=5)))
+    records = [
+        {"id": number, "name": "ABCD"[number], **filled(forms[number % len(forms)], number, texts)}
+        for number in range(4)
+    ]
+    for moved in types_of(resource, records, answer):
+        for record in records:
+            form = moved.form(record)
+            named = tuple(f"{path.partition('[')[0]}/" for path in (*form.unsent, *moved.left_out))
+            said = json.dumps([form.values, form.empty])
+            assert not [
+                at for at in texts_in("", record) if at[1] not in said and not f"{at[0][1:]}/".startswith(named)
+            ]
