@@ -166,7 +166,9 @@ class PlanBuilder:
         }
         for resource, codes in differing_codes(texts, types, self._source, self._target).items():
             self.learners[resource].ask(codes)
-        self._types = {resource: follow(learner.type) for resource, learner in self.learners.items()}
+        self._types = {
+            resource: follow(learner.asked if mapping else learner.type) for resource, learner in self.learners.items()
+        }
         if mapping:
             asked = (PUBLICATIONS, *self._request.resources)
             reasons = {name: mapping.unanswered(name) for name in asked if self._source[name].rows}

@@ -52,7 +52,7 @@ from pipelines.records.shapes.field_names import (
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Kind, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.tables.registry import PERSONAL
-from pipelines.records.values import RecordId, compact_json, record_id
+from pipelines.records.values import RecordId, compact_json, record_id, text_of
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 
 Library = Mapping[str, RecordListing]
@@ -229,6 +229,28 @@ class TypeLearner:
     def choices_of(self, path: str) -> Sequence[str]:
         """What the target takes in a field: by its description, else the words of its records, where it has others than the source."""
         return self.choices.get(path, ()) or self._other_words.get(path, ())
+
+    @property
+    def asked(self) -> ResourceType:
+        """The type with a question for each value that the target does not take, or has no word for."""
+        values = self._other_values
+        fields = {name: field.asking(values, name) for name, field in self.type.fields.items()}
+        return msgspec.structs.replace(self.type, fields=fields)
+
+    @property
+    def _other_values(self) -> dict[str, list[str]]:
+        """Field → its values that are not among those which the target takes; none of people (I10)."""
+        parts = {} if self.type.personal else self.type.parts
+        chosen = {path: choices for path in parts if (choices := self.choices_of(path))}
+        values: dict[str, dict[str, None]] = {path: {} for path in chosen}
+        for record in self.records() if chosen else ():
+            for path, others in values.items():
+                value = parts[path].read_apart(record, path)
+                for entry in several(value) if value is not None else ():
+                    text = text_of(entry)
+                    if text and text not in chosen[path] and text.isprintable() and len(others) < MOST_ASKED:
+                        others[text] = None
+        return {path: [*others] for path, others in values.items() if others}
 
     @cached_property
     def _other_words(self) -> dict[str, Sequence[str]]:

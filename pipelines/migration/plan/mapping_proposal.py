@@ -12,7 +12,7 @@ import msgspec
 from pipelines.errors import ConfigurationError
 from pipelines.humanize import counted
 from pipelines.inventory import LIST_PATHS
-from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, several
+from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping
 from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import (
     OF_EACH_OBJECT,
@@ -21,7 +21,7 @@ from pipelines.migration.model.resource_types import (
     ResourceType,
     Source,
 )
-from pipelines.migration.plan.learned_types import BOOLEANS, MOST_ASKED, TypeLearner, resource_by_name
+from pipelines.migration.plan.learned_types import BOOLEANS, TypeLearner, resource_by_name
 from pipelines.migration.plan.mapping import (
     OF_AUTHORS,
     MappingFile,
@@ -34,7 +34,6 @@ from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
 from pipelines.records.shapes.field_names import keys_of, words_of
-from pipelines.records.values import text_of
 from pipelines.report.issues import safe_text
 
 _NO_RECORD_HAS_IT = (
@@ -94,9 +93,8 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     ):
         return None
     fields, comments = dict[str, FieldMapping](), dict[str, str]()
-    other_values = _other_values(learner)
-    for name, field in learned.fields.items():
-        fields[name] = field.asking(other_values, name)
+    for name, field in learner.asked.fields.items():
+        fields[name] = field
         comments[name] = _known_from(learner, name)
     for name in required:
         if name not in fields:
@@ -178,21 +176,6 @@ def proposed_text(earlier: MappingFile | None, proposals: Iterable[Proposal], so
     return text
 
 
-def _other_values(learner: TypeLearner) -> dict[str, list[str]]:
-    """Field → its values that are not among those which the target takes; none of people (I10)."""
-    parts = {} if learner.type.personal else learner.type.parts
-    chosen = {path: choices for path in parts if (choices := learner.choices_of(path))}
-    other_values: dict[str, dict[str, None]] = {path: {} for path in chosen}
-    for record in learner.records() if chosen else ():
-        for path, values in other_values.items():
-            value = parts[path].read_apart(record, path)
-            for entry in several(value) if value is not None else ():
-                text = text_of(entry)
-                if text and text not in chosen[path] and text.isprintable() and len(values) < MOST_ASKED:
-                    values[text] = None
-    return {path: [*values] for path, values in other_values.items() if values}
-
-
 def _about(learner: TypeLearner, target: str) -> str:
     learned = learner.type
     basis = f"the description of '{target}' says what it takes"
@@ -237,6 +220,12 @@ def _where_known(learner: TypeLearner, path: str, field: FieldMapping) -> str:
         return _known_by_kind(learner.by_kind[key].owners, field)
     if field.leads_to == OPEN:
         owners = learner.candidates.get(key)
+        shape = learner.shape(key)
+        if owners and shape is not None and not (shape.may_be_ids or shape.has_ids):
+            return (
+                f"Among these may be ids or addresses of: {', '.join(owners)}. No line sends them in another form: answer "
+                f'"{NOTHING}" to send them as they stand, or move it to left_out'
+            )
         asked = f"Half of these or more are ids of: {', '.join(owners)}." if owners else "Which records are these?"
         return f'{asked} Answer with a resource, or "{NOTHING}" for plain values; or move it to left_out'
     if resource_by_name(learner.assumed, (path, key)):

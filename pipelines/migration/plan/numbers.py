@@ -13,6 +13,7 @@ from collections.abc import Collection, Container, Hashable, Iterable, Iterator,
 from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any, TypeVar
+from uuid import UUID
 
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.records.shapes.field_names import (
@@ -83,6 +84,9 @@ MOST_PLACES = 50
 AT_END, BEHIND_NAME = "at the end", "behind a name"
 """Places that count whatever else a text has: `Main hall (7)` and `Bound with record 7, see there`."""
 
+MOST_IDS_OF_PATH = 3
+"""Numbers of a text such as `1/2/3` that may each be of another resource; a longer one is an ISBN or an address."""
+
 AMONG_OTHERS = "among others"
 """Any place, of numbers that are few among other values."""
 
@@ -105,16 +109,26 @@ Path = tuple[str, ...]
 
 
 def text_ids_in(records: Iterable[Mapping[str, Any]], listings: Mapping[str, RecordListing]) -> set[str]:
-    """The texts in records, at any depth, that are ids of records of these listings and no whole numbers."""
+    """The texts in records, at any depth, that are ids of records of these listings and no whole numbers; UUIDs also within texts."""
     with_texts = [listing for listing in listings.values() if listing.has_text_ids]
     texts = set[str]()
     for record in records if with_texts else ():
         for name in record.keys() - {"id"}:
-            values = (value for _path, value in values_in((name,), record[name]) if isinstance(value, str))
-            texts.update(
-                islice((value for value in values if isinstance(record_id(value), str)), MOST_TEXTS - len(texts))
-            )
+            for _path, value in values_in((name,), record[name]):
+                whole = [value] if isinstance(value, str) and isinstance(record_id(value), str) else []
+                texts.update(islice((*whole, *_uuids(value)), MOST_TEXTS - len(texts)))
     return {text for listing in with_texts for ids in listing.ids() for text in texts & ids}
+
+
+def _uuids(value: object) -> list[str]:
+    """The UUIDs in a text, in whatever form, as they are mostly written."""
+    uuids = map(UUID, _UUID.findall(value)) if isinstance(value, str) and len(value) >= LENGTH_OF_UUID else ()
+    return [*map(str, uuids)]
+
+
+LENGTH_OF_UUID = 32
+
+_UUID = re.compile("[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 
 
 class _Values:
@@ -167,7 +181,7 @@ class _Texts:
     def add(self, text: str) -> None:
         """Add a text."""
         known = text[:MOST_OF_TEXT]
-        if known in self._texts or len(self._texts) >= MOST_VALUES or DATE.match(text):
+        if known in self._texts or len(self._texts) >= MOST_VALUES or _is_no_id(text):
             return
         self._texts.add(known)
         if len(self.all_numbers) < MOST_VALUES:
@@ -191,10 +205,11 @@ def _numbers_within(text: str) -> Iterator[tuple[str, int]]:
         yield AT_END, int(at_end[1])
     is_short = len(text) <= MOST_OF_ADDRESS
     form = _DIGITS.sub("0", text) if is_short else ""
+    are_ids = form.count("0") <= MOST_IDS_OF_PATH and _NUMBERS.fullmatch(text) is not None
     for position, digits in enumerate(_DIGITS.finditer(text)):
         if len(digits[0]) > MOST_DIGITS:
             continue
-        if is_short and not text[0].isdigit():
+        if is_short and (not text[0].isdigit() or are_ids):
             yield f"{form} {position}", int(digits[0])
         named = _KIND_AND_NUMBER.fullmatch(text[max(0, digits.start() - LONGEST_NAME) : digits.end()])
         if named and names_records(stem_of(named[1])):
@@ -227,7 +242,7 @@ def fields_with_ids(
                     continue
                 if resource := _resource_addressed_in(value):
                     addressed.setdefault(name, [resource])
-                elif not (numbers or is_title or is_quantity("_".join(path))):
+                elif len(numbers) != 1 and not (is_title or is_quantity("_".join(path))):
                     texts.setdefault(path, _Texts()).add(value)
             for path, numbers in numbers_at.items():
                 values[path].note_places(numbers)
@@ -237,7 +252,7 @@ def fields_with_ids(
     among_others = {
         (*path, AMONG_OTHERS): known.numbers | texts.get(path, _Texts()).all_numbers
         for path, known in values.items()
-        if path not in may_be_ids and not is_quantity("_".join(path))
+        if path not in may_be_ids and (asks_quantities or not is_quantity("_".join(path)))
     }
     may_be_ids |= {(*path, place): numbers for path, known in texts.items() for place, numbers in known.numbers()}
     owners = dict[str, dict[str, None]]()
@@ -266,11 +281,13 @@ def resources_with(
             for numbers in dangling.values():
                 numbers.difference_update(ids)
         for place, numbers in dangling.items():
+            known = ids_at[place] - numbers
             by_chance = DANGLING * sum(
                 ids_of_length[len(str(number))] * _SHARE ** len(str(number)) for number in ids_at[place]
             )
-            known = len(ids_at[place]) - len(numbers)
-            if (known > 1 + by_chance) if place in among_others else (known * DANGLING >= len(ids_at[place])):
+            are_texts = any(isinstance(number, str) for number in known)
+            is_no_chance = are_texts or len(known) > 1 + by_chance
+            if is_no_chance if place in among_others else len(known) * DANGLING >= len(ids_at[place]):
                 owners.setdefault(place, []).append(resource)
     return owners
 
@@ -342,15 +359,22 @@ def _decoded(text: str) -> object:
     return None
 
 
+def _is_no_id(text: str) -> bool:
+    """Whether a text with numbers begins with a date, or is a price."""
+    return DATE.match(text) is not None or _DECIMAL.fullmatch(text) is not None
+
+
 def _numbers(value: object, *, is_title: bool, text_ids: Container[str]) -> Sequence[RecordId]:
     """The ids that a value may be: a known text, else whole numbers from 1 on: one, several in a text, or one behind a kind."""
     if isinstance(value, str):
         if value in text_ids:
             return [value]
+        if uuids := [uuid for uuid in _uuids(value) if uuid in text_ids]:
+            return uuids
         kind_and_number = None if is_title or len(value) > MOST_OF_ADDRESS else _KIND_AND_NUMBER.fullmatch(value)
         if kind_and_number and names_resource(kind_and_number[1]) and not _addressed_resource(value):
             return [int(kind_and_number[2])]
-        are_numbers = _NUMBERS.fullmatch(value) and not (DATE.match(value) or _DECIMAL.fullmatch(value))
+        are_numbers = _NUMBERS.fullmatch(value) and not _is_no_id(value)
         return [int(number) for number in re.findall("[0-9]*[1-9][0-9]*", value)] if are_numbers else []
     if isinstance(value, float) and value.is_integer():
         value = int(value)
