@@ -252,7 +252,7 @@ def fields_with_ids(
     among_others = {
         (*path, AMONG_OTHERS): known.numbers | texts.get(path, _Texts()).all_numbers
         for path, known in values.items()
-        if path not in may_be_ids and (asks_quantities or not is_quantity("_".join(path)))
+        if path not in may_be_ids and not is_quantity("_".join(path))
     }
     may_be_ids |= {(*path, place): numbers for path, known in texts.items() for place, numbers in known.numbers()}
     owners = dict[str, dict[str, None]]()
@@ -282,18 +282,31 @@ def resources_with(
                 numbers.difference_update(ids)
         for place, numbers in dangling.items():
             known = ids_at[place] - numbers
-            by_chance = DANGLING * sum(
-                ids_of_length[len(str(number))] * _SHARE ** len(str(number)) for number in ids_at[place]
-            )
-            are_texts = any(isinstance(number, str) for number in known)
-            is_no_chance = are_texts or len(known) > 1 + by_chance
-            if is_no_chance if place in among_others else len(known) * DANGLING >= len(ids_at[place]):
+            if place in among_others:
+                are_ids = _are_no_chance(known, ids_at[place], ids_of_length)
+            else:
+                are_ids = len(known) * DANGLING >= len(ids_at[place])
+            if are_ids:
                 owners.setdefault(place, []).append(resource)
     return owners
 
 
-_SHARE = 0.1
-"""One in ten numbers has a certain digit in a place: the ids of a length times this for each digit is the chance that a number is one."""
+def _are_no_chance(
+    known: AbstractSet[RecordId], numbers: AbstractSet[RecordId], ids_of_length: Mapping[int, int]
+) -> bool:
+    """Whether those of some numbers that are ids are more than there would be by chance, or texts. Short numbers always may be.
+
+    `ids_of_length`: digits of ids → how many there are; one in ten numbers has a certain digit in a certain place.
+    """
+    lengths = Counter(len(str(number)) for number in numbers if isinstance(number, int) and number > LAST_SHORT)
+    by_chance = sum(count * ids_of_length.get(length, 0) / 10**length for length, count in lengths.items())
+    texts = sum(isinstance(number, str) for number in known)
+    longer = sum(isinstance(number, int) and number > LAST_SHORT for number in known)
+    return texts > 0 or longer > 1 + 2 * by_chance
+
+
+LAST_SHORT = 99
+"""The last number that may stand anywhere."""
 
 
 def _addressed_resource(text: str) -> str | None:
