@@ -666,3 +666,68 @@ def test_what_is_said_of_a_link_goes_with_it_or_is_named(
     followed = file_of(text_of([learner])).follow(learner.type)
     assert followed.form(ROLES[0]) == form
     assert form.unsent == ({} if why is None else {"contributors/role": ["author"]})
+
+
+def test_a_name_and_a_number_beside_it_are_two_fields(tmp_path: Path) -> None:
+    """A record without one of them gets nothing for it (I6), and the other one is no second spelling."""
+    records: list[Json] = [
+        {"id": 1, "title": "A", "location": "Hall", "location_id": 1, "assignee": 6, "assignee_id": 5},
+        {"id": 2, "title": "B", "location": "Attic", "assignee_id": 6},
+    ]
+    learned = learner_of(tmp_path, records, read=["users"]).type
+    sent = {"title": "A", "location": "Hall", "location_id": 9, "assignee": 9, "assignee_id": 9}
+    assert body_of(learned, records[0]) == sent
+    assert body_of(learned, records[1]) == {"title": "B", "location": "Attic", "assignee_id": 9}
+    described = learner_of(tmp_path, records, takes(title="string", location_id="integer"), read=["users"]).type
+    assert body_of(described, records[0]) == {"title": "A", "location_id": 9}
+    assert {*described.form(records[0]).unsent} == {"location", "assignee", "assignee_id"}
+
+
+def test_what_stands_beside_an_id_is_a_copy_only_of_what_that_record_has(tmp_path: Path) -> None:
+    """Also where it is the same for the same id each time: `volume` tells of the link, `label` is the name of the record."""
+    records: list[Json] = [
+        {"id": number, "title": f"T{number}", "host": {"id": host, "label": label, "volume": volume}}
+        for number, (host, label, volume) in enumerate([(5, "A", "first"), (6, "B", "second")] * 4, 1)
+    ]
+    learned = learner_of(tmp_path, records, read=["publications"]).type
+    answered = file_of(text_of([learner_of(tmp_path, records, read=["publications"])]).replace('"?"', '"publications"'))
+    assert body_of(answered.follow(learned), records[0]) == {"title": "T1", "host": {"id": 9, "volume": "first"}}
+
+
+def test_words_for_a_boolean_are_asked(tmp_path: Path) -> None:
+    records: list[Json] = [{"id": number, "title": f"T{number}", "lent": "YN"[number % 2]} for number in range(1, 7)]
+    learner = learner_of(tmp_path, records, takes(title="string", lent="boolean", site="string"))
+    text = text_of([learner])
+    assert "It takes other fields, too, which no record of the source has: site." in text
+    assert 'lent = { values = { "N" = "?", "Y" = "?" } }'.replace('"N"', "N").replace('"Y"', "Y") in text
+    answered = file_of(text.replace('N = "?"', "N = false").replace('Y = "?"', "Y = true")).follow(learner.type)
+    assert [body_of(answered, record)["lent"] for record in records[:2]] == [False, True]
+
+
+def test_words_that_came_after_the_answers_are_not_sent(tmp_path: Path) -> None:
+    words = ["ja", "nein", "ja", "nein", "ja", "nein"]
+    records: list[Json] = [{"id": number, "title": f"T{number}", "state": word} for number, word in enumerate(words, 1)]
+    target = [{"id": number, "title": f"X{number}", "state": "yes"} for number in (1, 2)]
+    file = file_of(text_of([learner_of(tmp_path, records, target=target)]).replace('"?"', '"yes"'))
+    later = [*records, {"id": 7, "title": "T7", "state": "vielleicht"}]
+    form = file.follow(learner_of(tmp_path, later, target=target).asked).form(later[-1])
+    assert (form.values, form.why) == ({"title": "T7"}, {"state": LeftOut.UNKNOWN_REFERENCE})
+
+
+def test_names_of_persons_as_keys_are_not_in_the_file(tmp_path: Path) -> None:
+    """I10: keys of several words are values, not names of fields."""
+    records: list[Json] = [{"id": 1, "title": "A", "taken_part": {"Ada Byron": {"user_id": 5}}}]
+    text = text_of([learner_of(tmp_path, records, read=["users"])])
+    assert "taken_part" in text
+    assert "Ada" not in text
+
+
+def test_a_reference_with_a_line_is_sent_although_one_beside_it_is_left_out(tmp_path: Path) -> None:
+    records: list[Json] = [{"id": 1, "title": "A", "place": {"location_id": 1, "shelf_id": 2, "since": "May"}}]
+    learner = learner_of(tmp_path, records)
+    file = file_of(
+        '[tasks]\nsame = ["title", "place/since"]\nleft_out = ["place/shelf_id"]\n'
+        '[tasks.fields]\n"place/location_id" = { leads_to = "locations" }\n'
+    )
+    sent = {"title": "A", "place": {"location_id": 9, "since": "May"}}
+    assert body_of(file.follow(learner.type), records[0]) == sent
