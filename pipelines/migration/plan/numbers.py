@@ -252,7 +252,7 @@ def fields_with_ids(
     among_others = {
         (*path, AMONG_OTHERS): known.numbers | texts.get(path, _Texts()).all_numbers
         for path, known in values.items()
-        if path not in may_be_ids and not is_quantity("_".join(path))
+        if not is_quantity("_".join(path))
     }
     may_be_ids |= {(*path, place): numbers for path, known in texts.items() for place, numbers in known.numbers()}
     owners = dict[str, dict[str, None]]()

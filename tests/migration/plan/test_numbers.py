@@ -105,6 +105,7 @@ def listings(tmp_path: Path) -> Listings:
         ("about", ["moved from 120417", "a", "b", "c", "by 120933 to 5"], "tasks"),
         ("about", [120417, "a", "b", "c", 120933], "tasks"),
         ("about", [120417, "a", "b", "c"], None),
+        ("about", [[120417, 9000, 9001], [120933, 9002, 9003]], "tasks"),
         ("about", ["a 1", "2 b", "3 c 4", "d", "e", "f"], None),
         ("pages", ["p. 7", "p. 8"], None),
     ],
