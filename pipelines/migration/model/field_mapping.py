@@ -51,7 +51,7 @@ class FieldMapping(
     any_order: bool = False
     """Whether it has several texts in no order."""
     values: dict[str, Any] = {}
-    """Value of the source, as text → the one that is sent for it."""
+    """Value of the source, as text → the one that is sent for it. For a reference it is empty: the value stands for no record."""
     fill: Any = None
     """What a new record gets that has nothing there."""
 
@@ -159,8 +159,9 @@ class FieldMapping(
             return [form for entry in entries if (form := self._entry_form(entry))]
         if self.refers:
             if self.many:
-                return [*dict.fromkeys(self._reference(entry) for entry in several(value) if entry is not None)]
-            return self._reference(value)
+                records = (entry for entry in several(value) if not self._is_none(entry))
+                return [*dict.fromkeys(map(self._reference, records))]
+            return None if self._is_none(value) else self._reference(value)
         value = _texts(value) if self.any_order else sendable(value)
         if self.asks_about(value):
             raise ValueError("no answer")
@@ -170,6 +171,10 @@ class FieldMapping(
         read = {name: member.read(entry, name) for name, member in self.entries.items()}
         forms = {name: self.entries[name].form_of(value) for name, value in read.items() if not is_empty(value)}
         return {name: form for name, form in forms.items() if not is_empty(form)}
+
+    def _is_none(self, value: Any) -> bool:
+        """Whether a value stands for no record, such as -1 where a person said so."""
+        return value is None or self.values.get(text_of(value) or "") == ""
 
     def _reference(self, value: Any) -> Any:
         if (number := id_of(value)) is None:

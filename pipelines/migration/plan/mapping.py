@@ -335,6 +335,8 @@ def _problems_of_field(where: str, field: FieldMapping) -> Iterator[str]:
         yield f"{where}: `post` adds numbers of several records (`many = true`), and no plain values, and none inside of objects."
     if field.entries and (not field.many or field.leads_to or field.kinds or field.values):
         yield f"{where}: `entries` says what the objects of a list have (`many = true`), and where the number in each member leads."
+    if field.refers and {*field.values.values()} - {"", OPEN}:
+        yield f'{where}: `values` of a field with numbers of records says which of them stand for none: `{{ -1 = "" }}`.'
     for kind, resource in field.kinds.items():
         if resource not in (OPEN, LEFT_OUT, *answers):
             yield f"{where}: kinds: {kind} = '{resource}'{did_you_mean(resource, answers)}. It is one of {', '.join((*answers, LEFT_OUT))}."

@@ -626,6 +626,7 @@ def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
         ("[tasks.requests]\nleave_out = ['a']", "unknown key leave_out"),
         ("[publications.requests]\nmethod = 'PUT'", "publications are changed by PATCH"),
         ("[tasks.fields]\na = { kinds = { Desk = 'locations' } }", "with `kind`"),
+        ("[tasks.fields]\na = { leads_to = 'users', values = { 7 = '9' } }", "stand for none"),
         ("[tasks.fields]\na = { kind = 'b', kinds = { Desk = 'location' } }", "did you mean 'locations'"),
     ],
 )
@@ -731,3 +732,19 @@ def test_a_reference_with_a_line_is_sent_although_one_beside_it_is_left_out(tmp_
     )
     sent = {"title": "A", "place": {"location_id": 9, "since": "May"}}
     assert body_of(file.follow(learner.type), records[0]) == sent
+
+
+def test_a_number_of_no_record_is_sent_as_none(tmp_path: Path) -> None:
+    """As -1 for nobody: otherwise the whole record would wait for its reference."""
+    records: list[Json] = [
+        {"id": 1, "title": "A", "holder_id": -1, "reader_ids": [5, -1]},
+        {"id": 2, "title": "B", "holder_id": 5},
+    ]
+    line = '{ leads_to = "users", values = { -1 = "" } }'
+    text = f'[tasks]\nsame = ["title"]\n[tasks.fields]\nholder_id = {line}\nreader_ids = {line[:-2]}, many = true }}'
+    learned = file_of(text).follow(learner_of(tmp_path, records, read=["users"]).type)
+    assert [body_of(learned, record) for record in records] == [
+        {"title": "A", "reader_ids": [9]},
+        {"title": "B", "holder_id": 9},
+    ]
+    assert learned.form(records[0]).unsent == {}
