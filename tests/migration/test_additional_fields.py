@@ -137,7 +137,8 @@ def test_links_and_signed_addresses_are_not_moved(pair: LibraryPair) -> None:
     plan = pair.plan(back_up(pair))
     assert learned(plan).left_out == {
         "collections": LeftOut.LINK,
-        "edited_by": LeftOut.UNKNOWN_REFERENCE,
+        "edited_by/id": LeftOut.UNKNOWN_REFERENCE,
+        "edited_by/name": LeftOut.UNKNOWN_REFERENCE,
         "parts": LeftOut.UNKNOWN_REFERENCE,
         "series_id": LeftOut.UNKNOWN_REFERENCE,
     }

@@ -209,7 +209,7 @@ def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back
     assert plan.types["publications"].references == {
         "collection_ids": ("collections",),
         "reviewing_user_id": ("users",),
-        "translation_of/id": ("publications",),
+        "translation_of": ("publications",),
     }
     applied = pair.apply(plan)
     assert [failure.problem for failure in applied.failures] == []
