@@ -67,7 +67,7 @@ _KIND_AND_NUMBER = re.compile(
 """Matches a text that ends in a kind and a number, as in `user 3`, `User ID: 3`, `use:3` or `see loc-3`: one of all records, or it may be a
 title."""
 
-_DIGITS = re.compile("[0-9]+")
+_DIGITS, _LETTERS = re.compile("[0-9]+"), re.compile(r"[^\W\d_]")
 
 _AT_END = re.compile(r"\D.*[#(\[]([1-9][0-9]{0,17})[)\]]?", re.DOTALL)
 """Matches a text with a number at its end, as in `Main hall (7)` and `Ada #3`."""
@@ -171,7 +171,8 @@ class _Texts:
     """The texts that the records of a resource have at one path and that are no numbers, with the numbers in them."""
 
     def __init__(self) -> None:
-        self._texts = set[str]()
+        self._hashes = set[int]()
+        """Those of the different texts."""
         self._texts_with = Counter[str]()
         """Place in texts → the different texts with a number there."""
         self._numbers = dict[str, set[RecordId]]()
@@ -180,10 +181,9 @@ class _Texts:
 
     def add(self, text: str) -> None:
         """Add a text."""
-        known = text[:MOST_OF_TEXT]
-        if known in self._texts or len(self._texts) >= MOST_VALUES or _is_no_id(text):
+        if hash(text) in self._hashes or len(self._hashes) >= MOST_VALUES or _is_no_id(text):
             return
-        self._texts.add(known)
+        self._hashes.add(hash(text))
         if len(self.all_numbers) < MOST_VALUES:
             self.all_numbers.update(int(digits) for digits in _DIGITS.findall(text) if len(digits) <= MOST_DIGITS)
         for place, number in _numbers_within(text):
@@ -194,7 +194,7 @@ class _Texts:
     def numbers(self) -> Iterator[tuple[str, set[RecordId]]]:
         """Yield the places of numbers that may be ids, and these: different ones, in most of the texts or behind a name of records."""
         for place, numbers in self._numbers.items():
-            are_in_most = self._texts_with[place] * 2 >= len(self._texts)
+            are_in_most = self._texts_with[place] * 2 >= len(self._hashes)
             if place == BEHIND_NAME or (are_in_most and len(numbers) > 1):
                 yield place, numbers
 
@@ -205,11 +205,13 @@ def _numbers_within(text: str) -> Iterator[tuple[str, int]]:
         yield AT_END, int(at_end[1])
     is_short = len(text) <= MOST_OF_ADDRESS
     form = _DIGITS.sub("0", text) if is_short else ""
-    are_ids = form.count("0") <= MOST_IDS_OF_PATH and _NUMBERS.fullmatch(text) is not None
+    count = form.count("0")
+    are_ids = not text[0].isdigit() or (count <= MOST_IDS_OF_PATH and _NUMBERS.fullmatch(text))
+    are_ids = are_ids or (count > 1 and _LETTERS.search(text))  # `300 p.` has one number, `10:30` no letter
     for position, digits in enumerate(_DIGITS.finditer(text)):
         if len(digits[0]) > MOST_DIGITS:
             continue
-        if is_short and (not text[0].isdigit() or are_ids):
+        if is_short and are_ids:
             yield f"{form} {position}", int(digits[0])
         named = _KIND_AND_NUMBER.fullmatch(text[max(0, digits.start() - LONGEST_NAME) : digits.end()])
         if named and names_records(stem_of(named[1])):
@@ -322,7 +324,9 @@ def _addressed_resource(text: str) -> str | None:
 
 def _resource_addressed_in(text: str) -> str | None:
     """The resource of the first record whose address stands in a text, or is the whole of it."""
-    if (resource := _addressed_resource(text)) is not None or not _DIGITS.search(text):
+    if not _DIGITS.search(text):
+        return None
+    if (resource := _addressed_resource(text)) is not None:
         return resource
     words = (word for word in _WORDS.findall(text) if _KEY.fullmatch(word))
     return next((resource for word in words if (resource := _addressed_resource(word.strip(".,;!?")))), None)
@@ -384,7 +388,8 @@ def _numbers(value: object, *, is_title: bool, text_ids: Container[str]) -> Sequ
             return [value]
         if uuids := [uuid for uuid in _uuids(value) if uuid in text_ids]:
             return uuids
-        kind_and_number = None if is_title or len(value) > MOST_OF_ADDRESS else _KIND_AND_NUMBER.fullmatch(value)
+        may_be_named = value[-1:].isdigit() and not is_title and len(value) <= MOST_OF_ADDRESS
+        kind_and_number = _KIND_AND_NUMBER.fullmatch(value) if may_be_named else None
         if kind_and_number and names_resource(kind_and_number[1]) and not _addressed_resource(value):
             return [int(kind_and_number[2])]
         are_numbers = _NUMBERS.fullmatch(value) and not _is_no_id(value)

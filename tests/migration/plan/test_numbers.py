@@ -93,7 +93,7 @@ def listings(tmp_path: Path) -> Listings:
         ("about", ["LIB*7*5000", "LIB*8*5000"], "publications"),
         (
             "about",
-            [f"https://library.example.org/detail.pl?biblionumber={number}" for number in (7, 8)],
+            [f"https://library.example.org/cgi-bin/koha/opac-detail.pl?biblionumber={number}" for number in (7, 8)],
             "publications",
         ),
         ("about", [{"pub:7": 1}, {"/publications/8": 1}], "publications"),
@@ -107,6 +107,9 @@ def listings(tmp_path: Path) -> Listings:
         ("about", [120417, "a", "b", "c"], None),
         ("about", [[120417, 9000, 9001], [120933, 9002, 9003]], "tasks"),
         ("about", ["a 1", "2 b", "3 c 4", "d", "e", "f"], None),
+        ("about", ["7 QA 300", "8 QA 301"], "publications"),
+        ("about", ["7 p.", "8 p."], None),
+        ("about", ["7:15", "8:15"], None),
         ("pages", ["p. 7", "p. 8"], None),
     ],
 )
