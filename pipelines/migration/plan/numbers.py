@@ -244,19 +244,18 @@ def fields_with_ids(
                     continue
                 if resource := _resource_addressed_in(value):
                     addressed.setdefault(name, [resource])
-                elif len(numbers) != 1 and not (is_title or is_quantity("_".join(path))):
+                elif len(numbers) != 1 and not is_title:
                     texts.setdefault(path, _Texts()).add(value)
             for path, numbers in numbers_at.items():
                 values[path].note_places(numbers)
     may_be_ids = {
         path: known.numbers for path, known in values.items() if known.may_be_ids(path, asks_quantities=asks_quantities)
     }
-    among_others = {
-        (*path, AMONG_OTHERS): known.numbers | texts.get(path, _Texts()).all_numbers
-        for path, known in values.items()
-        if not is_quantity("_".join(path))
-    }
-    may_be_ids |= {(*path, place): numbers for path, known in texts.items() for place, numbers in known.numbers()}
+    among_others = dict[Path, set[RecordId]]()
+    for path in (path for path in values if not is_quantity("_".join(path))):
+        within = texts.get(path, _Texts())
+        among_others[*path, AMONG_OTHERS] = values[path].numbers | within.all_numbers
+        may_be_ids |= {(*path, place): numbers for place, numbers in within.numbers()}
     owners = dict[str, dict[str, None]]()
     for path, resources in resources_with(may_be_ids | among_others, listings, among_others).items():
         owners.setdefault(path[0], {}).update(dict.fromkeys(resources))
