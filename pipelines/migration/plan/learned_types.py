@@ -242,15 +242,12 @@ class TypeLearner:
         """Field → its values that are not among those which the target takes; none of people (I10)."""
         parts = {} if self.type.personal else self.type.parts
         chosen = {path: choices for path in parts if (choices := self.choices_of(path))}
-        values: dict[str, dict[str, None]] = {path: {} for path in chosen}
-        for record in self.records() if chosen else ():
-            for path, others in values.items():
-                value = parts[path].read_apart(record, path)
-                for entry in several(value) if value is not None else ():
-                    text = text_of(entry)
-                    if text and text not in chosen[path] and text.isprintable() and len(others) < MOST_ASKED:
-                        others[text] = None
-        return {path: [*others] for path, others in values.items() if others}
+        others: dict[str, dict[str, None]] = {path: {} for path in chosen}
+        for path, entry in entries_at(self.records(), {path: parts[path] for path in chosen}):
+            text = text_of(entry)
+            if text and text not in chosen[path] and text.isprintable() and len(others[path]) < MOST_ASKED:
+                others[path][text] = None
+        return {path: [*values] for path, values in others.items() if values}
 
     @cached_property
     def _other_words(self) -> dict[str, Sequence[str]]:
@@ -305,13 +302,20 @@ MOST_WORDS, FEWEST_USES = 12, 2
 
 def words_in(records: Iterable[Mapping[str, Any]], parts: Mapping[str, FieldMapping]) -> dict[str, Counter[str]]:
     """Field that has nothing but a few texts without numbers → these, and how often each is used. `parts`: fields by their paths."""
-    words = {path: Counter[str]() for path, part in parts.items() if not (part.refers or part.entries)}
-    for record in records if words else ():
-        for path, uses in words.items():
-            value = parts[path].read_apart(record, path)
-            texts = [entry for entry in several(value) if entry is not None] if len(uses) <= MOST_WORDS else ()
-            uses.update(text if isinstance(text, str) and not re.search("[0-9]", text) else "0" for text in texts)
+    plain = {path: part for path, part in parts.items() if not (part.refers or part.entries)}
+    words = {path: Counter[str]() for path in plain}
+    for path, entry in entries_at(records, plain):
+        if len(words[path]) <= MOST_WORDS:
+            words[path][entry if isinstance(entry, str) and not re.search("[0-9]", entry) else "0"] += 1
     return {path: uses for path, uses in words.items() if 0 < len(uses) <= MOST_WORDS and "0" not in uses}
+
+
+def entries_at(records: Iterable[Mapping[str, Any]], parts: Mapping[str, FieldMapping]) -> Iterator[tuple[str, object]]:
+    """Yield path and value of each entry of these fields that is not null. `records`: with the members of objects as fields."""
+    for record in records if parts else ():
+        for path, part in parts.items():
+            entries = several(part.read_apart(record, path))
+            yield from ((path, entry) for entry in entries if entry is not None)
 
 
 def is_enumeration(words: Counter[str]) -> bool:
