@@ -67,7 +67,7 @@ _KIND_AND_NUMBER = re.compile(
 """Matches a text that ends in a kind and a number, as in `user 3`, `User ID: 3`, `use:3` or `see loc-3`: one of all records, or it may be a
 title."""
 
-_DIGITS, _LETTERS = re.compile("[0-9]+"), re.compile(r"[^\W\d_]")
+_DIGITS, _TIME = re.compile("[0-9]+"), re.compile(r"[0-9]{1,2}:[0-9]{2}(?![0-9])")
 
 _AT_END = re.compile(r"\D.*[#(\[]([1-9][0-9]{0,17})[)\]]?", re.DOTALL)
 """Matches a text with a number at its end, as in `Main hall (7)` and `Ada #3`."""
@@ -207,7 +207,7 @@ def _numbers_within(text: str) -> Iterator[tuple[str, int]]:
     form = _DIGITS.sub("0", text) if is_short else ""
     count = form.count("0")
     are_ids = not text[0].isdigit() or (count <= MOST_IDS_OF_PATH and _NUMBERS.fullmatch(text))
-    are_ids = are_ids or (count > 1 and _LETTERS.search(text))  # `300 p.` has one number, `10:30` no letter
+    are_ids = are_ids or (count > 1 and not _TIME.match(text))  # unlike `300 p.`
     for position, digits in enumerate(_DIGITS.finditer(text)):
         if len(digits[0]) > MOST_DIGITS:
             continue

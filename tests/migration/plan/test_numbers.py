@@ -110,6 +110,7 @@ def listings(tmp_path: Path) -> Listings:
         ("about", ["7 QA 300", "8 QA 301"], "publications"),
         ("about", ["7 p.", "8 p."], None),
         ("about", ["7:15", "8:15"], None),
+        ("about", ["7→300", "8→301"], "publications"),
         ("pages", ["p. 7", "p. 8"], None),
     ],
 )
