@@ -54,9 +54,9 @@ def test_an_issued_client(tmp_path: Path, auth: str) -> None:
         (['client_id = "abc"', 'client_secret_env = "S"', 'redirect_uri = "http://h.example/cb"'], "must be https"),
         (
             ['client_id = "abc"', 'client_secret_env = "S"', 'redirect_uri = "https://me:x@h/cb"'],
-            "without blanks, user name",
+            "a user name or a password",
         ),
-        (['client_id = "abc"', 'client_secret_env = "S"', 'redirect_uri = "nonsense"'], "must be https"),
+        (['client_id = "abc"', 'client_secret_env = "S"', 'redirect_uri = "nonsense"'], "must be an address"),
     ],
 )
 def test_a_mistake_names_key_and_remedy(tmp_path: Path, lines: list[str], expected: str) -> None:
