@@ -158,7 +158,7 @@ class TypeLearner:
         )
 
     def _links_of(self, read: Library) -> dict[str, list[str]]:
-        """What the objects of a reference say of the link. It is lost where the target takes only numbers."""
+        """What the objects of a reference say of the link. It is lost where the target takes only numbers, or not all are objects."""
         links = members_of_links(self.records(), self.type, self.source, read)
         as_numbers = {
             key
@@ -166,8 +166,9 @@ class TypeLearner:
             for key in part.keys_of(path)
             if not part.sent_as.startswith("object")
         }
-        self._lost = [f"{key}/{member}" for key in links.keys() & as_numbers for member in links[key]]
-        return {key: members for key, members in links.items() if key not in as_numbers}
+        whole = as_numbers | {key for key in links if objects_in(self.source.fields[key]) is None}
+        self._lost = [f"{key}/{member}" for key in links.keys() & whole for member in links[key]]
+        return {key: members for key, members in links.items() if key not in whole}
 
     def _unasked(self) -> list[str]:
         """The fields that are left out because they, or objects in which they are, may have numbers of records, which is not asked yet."""

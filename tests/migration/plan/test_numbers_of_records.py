@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.migration.model.publication_type import publication_type
@@ -199,6 +199,7 @@ def texts_in(path: str, value: Any) -> Iterator[tuple[str, str]]:
     ),
     answer=st.sampled_from(("locations", "nothing")),
 )
+@example(PUBLICATIONS, [{"at": "text"}, {"at": {"id": "number", "note": "text"}}], "locations")
 def test_no_text_of_a_record_is_lost_without_a_word(resource: str, forms: list[dict[str, Any]], answer: str) -> None:
     """Every text at any depth is sent, or it or an object around it is named with the reason (I6)."""
     texts = (f"{letters}." for letters in map("".join, product("abcdefgh", repeat=5)))
