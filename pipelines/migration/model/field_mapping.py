@@ -133,10 +133,8 @@ class FieldMapping(
     def hidden(self, record: Mapping[str, Any], name: str) -> Iterator[str]:
         """Yield the keys of a record under which it has something else than what is read."""
         values = {key: value for key in self.keys_of(name) if (value := value_at(record, key, ...)) is not ...}
-        _read, *others = values.items() or [("", None)]
-        for key, value in others:
-            if not is_empty(value) and [*map(id_of, several(value))] != [*map(id_of, several(_read[1]))]:
-                yield key
+        read = next((_ids_or_values(value) for value in values.values()), None)
+        yield from (key for key, value in values.items() if not is_empty(value) and _ids_or_values(value) != read)
 
     def read_apart(self, record: Mapping[str, Any], name: str) -> Any:
         """Its value in a record whose objects are taken apart, so that paths are keys; None where that has none."""
@@ -240,6 +238,11 @@ def several(value: Any) -> list[Any]:
 def id_of(value: Any) -> RecordId | None:
     """The id of a reference, which may be the whole record."""
     return record_id(value.get("id") if isinstance(value, dict) else value)
+
+
+def _ids_or_values(value: Any) -> list[Any]:
+    """What a field has, whether its references are ids or objects."""
+    return [entry if (number := id_of(entry)) is None else number for entry in several(value)]
 
 
 def _texts(value: Any) -> list[str]:

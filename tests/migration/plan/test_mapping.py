@@ -682,6 +682,9 @@ def test_a_name_and_a_number_beside_it_are_two_fields(tmp_path: Path) -> None:
     described = learner_of(tmp_path, records, takes(title="string", location_id="integer"), read=["users"]).type
     assert body_of(described, records[0]) == {"title": "A", "location_id": 9}
     assert {*described.form(records[0]).unsent} == {"location", "assignee", "assignee_id"}
+    file = file_of('[tasks]\n[tasks.fields]\ntitle = { from = ["title", "heading"] }')
+    record = {"id": 1, "title": "A B", "heading": "B A"}
+    assert file.follow(learned).form(record).unsent == {"heading": "B A"}
 
 
 def test_what_stands_beside_an_id_is_a_copy_only_of_what_that_record_has(tmp_path: Path) -> None:
