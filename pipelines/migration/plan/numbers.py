@@ -191,9 +191,9 @@ class _Texts:
                 self._texts_with[place] += 1
                 self._numbers.setdefault(place, set()).add(number)
 
-    def numbers(self) -> Iterator[tuple[str, set[RecordId]]]:
+    def numbers(self, path: Path) -> Iterator[tuple[str, set[RecordId]]]:
         """Yield the places of numbers that may be ids, and these: different ones, in most of the texts or behind a name of records."""
-        for place, numbers in self._numbers.items():
+        for place, numbers in self._numbers.items() if not _is_title(path) else ():
             are_in_most = self._texts_with[place] * 2 >= len(self._hashes)
             if place == BEHIND_NAME or (are_in_most and len(numbers) > 1):
                 yield place, numbers
@@ -236,15 +236,14 @@ def fields_with_ids(
         for name in names:
             numbers_at = dict[Path, list[RecordId]]()
             for path, value in values_in((name,), record.get(name)):
-                is_title = not _TITLES.isdisjoint(words_of(path[-1])[-1:])
-                numbers = _numbers(value, is_title=is_title, text_ids=text_ids)
+                numbers = _numbers(value, is_title=_is_title(path), text_ids=text_ids)
                 values.setdefault(path, _Values()).add(value, numbers)
                 numbers_at.setdefault(path, []).extend(numbers)
                 if not isinstance(value, str):
                     continue
                 if resource := _resource_addressed_in(value):
                     addressed.setdefault(name, [resource])
-                elif len(numbers) != 1 and not is_title:
+                elif len(numbers) != 1:
                     texts.setdefault(path, _Texts()).add(value)
             for path, numbers in numbers_at.items():
                 values[path].note_places(numbers)
@@ -255,11 +254,16 @@ def fields_with_ids(
     for path in (path for path in values if not is_quantity("_".join(path))):
         within = texts.get(path, _Texts())
         among_others[*path, AMONG_OTHERS] = values[path].numbers | within.all_numbers
-        may_be_ids |= {(*path, place): numbers for place, numbers in within.numbers()}
+        may_be_ids |= {(*path, place): numbers for place, numbers in within.numbers(path)}
     owners = dict[str, dict[str, None]]()
     for path, resources in resources_with(may_be_ids | among_others, listings, among_others).items():
         owners.setdefault(path[0], {}).update(dict.fromkeys(resources))
     return addressed | {name: [*resources] for name, resources in owners.items()}
+
+
+def _is_title(path: Path) -> bool:
+    """Whether texts may name their own record: only what is an id by no chance counts in them."""
+    return not _TITLES.isdisjoint(words_of(path[-1])[-1:])
 
 
 Place = TypeVar("Place", bound=Hashable)

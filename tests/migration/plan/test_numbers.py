@@ -40,6 +40,7 @@ def listings(tmp_path: Path) -> Listings:
         ("shelf", ["Book no. 41", "publication ID: 42", "book\u00a0Nr. #41"], "publications"),
         ("shelf", ["book note 41"], None),
         ("shelf_name", ["Book 41", "Book 42"], None),
+        ("label", ["DE-101:120417", "DE-101:120933"], "tasks"),
         ("edition_nr", [1, 2, 3], "publications"),
         ("edition_nr", [1, 2, 1998, 1999, 2000], None),
         ("parts", [[1, 2], [1]], "publications"),
