@@ -69,8 +69,8 @@ def members_of_links(
         for key, by_member in values.items():
             for entry in several(record.get(key)):
                 if isinstance(entry, dict) and (number := id_of(entry)) is not None:
-                    for member, known in by_member.items():
-                        known.add(number, entry.get(member))
+                    for member in by_member.keys() & {name for name, value in entry.items() if value is not None}:
+                        by_member[member].add(number, entry[member])
     leads_to = {key: part.leads_to for path, part in learned.parts.items() for key in part.keys_of(path)}
     for resource, listing in read.items():
         led_there = [by_member for key, by_member in values.items() if leads_to.get(key) in (resource, OPEN)]

@@ -160,7 +160,7 @@ leaves = st.sampled_from(("text", "text", "number", True))
 trees = st.recursive(
     leaves,
     lambda inner: (
-        st.lists(inner, min_size=1, max_size=2)
+        st.builds(lambda entry: [entry, entry], inner)
         | st.dictionaries(st.sampled_from(MEMBERS), inner, min_size=1, max_size=4)
     ),
     max_leaves=8,
@@ -200,8 +200,9 @@ def texts_in(path: str, value: Any) -> Iterator[tuple[str, str]]:
     answer=st.sampled_from(("locations", "nothing")),
 )
 @example(PUBLICATIONS, [{"at": "text"}, {"at": {"id": "number", "note": "text"}}], "locations")
+@example(PUBLICATIONS, [{"at": [{"note": "text"}, {"id": "number", "kind": "text"}]}], "locations")
 def test_no_text_of_a_record_is_lost_without_a_word(resource: str, forms: list[dict[str, Any]], answer: str) -> None:
-    """Every text at any depth is sent, or it or an object around it is named with the reason (I6)."""
+    """Every text at any depth is sent, or it or an object around it is named with the reason (I6). Entries of a list have one form."""
     texts = (f"{letters}." for letters in map("".join, product("abcdefgh", repeat=5)))
     records = [
         {"id": number, "name": "ABCD"[number], **filled(forms[number % len(forms)], number, texts)}
