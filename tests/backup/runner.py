@@ -25,8 +25,10 @@ requests_per_minute = 100000
 """
 
 
-def take_steps(library: Backup, tenant: str, run: str, resources: Iterable[str] = ("publications",)) -> Snapshot:
-    """All steps of a backup but the question for the service's own description."""
+def take_steps(
+    library: Backup, tenant: str, run: str, resources: Iterable[str] = ("publications",), *, learn: bool = False
+) -> Snapshot:
+    """All steps of a backup. `learn`: asks for the service's own description, too."""
     resources = [*resources]
     for resource in resources:
         library.read_raw(tenant, run, resource)
@@ -34,6 +36,8 @@ def take_steps(library: Backup, tenant: str, run: str, resources: Iterable[str] 
         library.stage(tenant, run, resource)
     if "publications" in resources:
         library.fetch_files(tenant, run)
+    if learn:
+        library.learn(tenant, run)
     return library.publish(tenant, run)
 
 

@@ -92,10 +92,8 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         and not (learned.presign or of_authors or filled)
     ):
         return None
-    fields, comments = dict[str, FieldMapping](), dict[str, str]()
-    for name, field in learner.asked.fields.items():
-        fields[name] = field
-        comments[name] = _known_from(learner, name)
+    fields = {**learner.asked.fields}
+    comments = {name: _known_from(learner, name) for name in fields}
     for name in required:
         if name not in fields:
             why = learned.left_out.get(next((key for key in keys_of(name) if key in learned.left_out), ""))

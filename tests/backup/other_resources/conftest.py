@@ -14,6 +14,7 @@ import pytest
 from pipelines.backup.flow import Backup
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.signing import READ, keep_token, sign_in
+from tests.backup.runner import take_steps
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
@@ -62,16 +63,7 @@ class TwoVersionRunner:
     def back_up(self, *wanted: str, tenant: str = "new", run: str = "run", learn: bool = False) -> Snapshot:
         """Run a backup of these resources, or of those of every night. `learn`: asks for the service's description, too."""
         with self.library(wanted) as library:
-            resources = library.resources(tenant)
-            for resource in resources:
-                library.read_raw(tenant, run, resource)
-            for resource in resources:
-                library.stage(tenant, run, resource)
-            if "publications" in resources:
-                library.fetch_files(tenant, run)
-            if learn:
-                library.learn(tenant, run)
-            return library.publish(tenant, run)
+            return take_steps(library, tenant, run, library.resources(tenant), learn=learn)
 
     def sign_in(self, sandbox: SandboxProcess, scopes: tuple[str, ...] = READ) -> str:
         """Sign in to the sandbox. Returns the token."""
