@@ -35,8 +35,8 @@ LOOKED_BACK_SECONDS = 3 * SENSOR_SECONDS
 
 MESSAGE = "The process of this run is gone: it was killed, or the machine was restarted."
 OF_A_BACKUP = (
-    " Nothing was published and the last good snapshot is untouched. The next backup of the same resources resumes where this one "
-    "ended."
+    " What it had published stays, and so does the last good snapshot. What it had only read is stored: the next backup of the same "
+    "resources resumes there."
 )
 REQUESTED = " It was requested once more."
 

@@ -36,7 +36,7 @@ from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import RESUME_HOURS
 from pipelines.store.stores import open_data
-from resources.run_tags import TENANT
+from resources.run_tags import INSTEAD_OF, TENANT
 
 COMPLETE = "complete"
 NEWS = "nothing_new_announced"
@@ -113,14 +113,16 @@ _CHECKS = {
 
 def _backed_up(context: dg.AssetExecutionContext, tenant: str, backup: Backup) -> Iterator[Any]:
     """Make and publish a snapshot. A failure turns red what failed and the snapshot, with its reason."""
-    run = context.run.root_run_id or context.run.run_id  # the name that a run shares with its re-executions
+    lost = context.run.tags.get(INSTEAD_OF, "")
     try:
-        snapshot = backup.make(tenant, run, on_table=partial(context.log.info, "Made: %s."))
+        snapshot = backup.make(tenant, context.run.run_id, partial(context.log.info, "Made: %s."), instead_of=lost)
     except Exception as error:
         reason = failure_reason(error)
         planned = {key for asset in context.job_def.asset_layer.data for key in asset.assets_def.check_keys}
         yield from events_of(failure_results(backup.data, tenant, backup.making, reason, now_utc(), planned=planned))
         raise dg.Failure(reason, allow_retries=False) from error
+    if lost and snapshot.manifest.run == lost:
+        context.log.info("The run %s had published %s before it was lost. It is not made again.", lost, snapshot.name)
     for note in snapshot.manifest.news:
         context.log.warning(note)
     for event in events_of(snapshot_results(backup.data, snapshot, now_utc())):

@@ -88,8 +88,15 @@ class Backup:
             return tuple(resource for resource in RESOURCES if resource in self._asked)
         return nightly_resources(self.settings.tenant(tenant))
 
-    def make(self, tenant: str, run: str, on_table: Callable[[str], None] = lambda _: None) -> Snapshot:
-        """Read, stage, prove and publish: one whole snapshot. `on_table` receives the name of each table when it is made."""
+    def make(
+        self, tenant: str, run: str, on_table: Callable[[str], None] = lambda _: None, *, instead_of: str = ""
+    ) -> Snapshot:
+        """Read, stage, prove and publish: one whole snapshot. `on_table` receives the name of each table when it is made.
+
+        `instead_of`: a run that was lost, which this one repeats. If it had published its snapshot by then, that is returned.
+        """
+        if instead_of and (published := self._published_by(tenant, instead_of)) is not None:
+            return published
         resources = self.resources(tenant)
         for resource in resources:
             for name, step in self._steps(tenant, run, resource, resources):
@@ -99,6 +106,15 @@ class Backup:
         self.making = ""
         self.learn(tenant, run)
         return self.publish(tenant, run)
+
+    def _published_by(self, tenant: str, run: str) -> Snapshot | None:
+        """The snapshot that a run has published, in the catalogue, too. Only under the lease is it known to do so no more."""
+        self._leases.acquire(tenant)
+        for snapshot in self.data.snapshots(tenant):
+            if snapshot.manifest.run == run:
+                rebuild_catalogue(self.data)
+                return snapshot
+        return None
 
     def _steps(
         self, tenant: str, run: str, resource: str, resources: Sequence[str]

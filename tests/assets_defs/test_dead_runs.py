@@ -170,6 +170,20 @@ class TestOnceMore:
         job = definitions.get_job(target.job_name).get_subset(asset_selection={*request.asset_selection})
         assert (target.job_name, len(job.asset_layer.selected_asset_keys)) == ("nightly_backup", 1)
 
+    def test_not_what_it_had_published(self, installation: DagsterInstallation, sandbox: SandboxProcess) -> None:
+        """It may have been lost after that: what follows is made of the snapshot that is there."""
+        lost = installation.run().run_id
+        before = sandbox.counts("library")["requests"]
+        again = installation.run(**{INSTEAD_OF: lost})
+        [snapshot] = installation.snapshots
+        assert sandbox.counts("library")["requests"] == before
+        made = {event.asset_key.path[-1] for event in again.get_asset_materialization_events() if event.asset_key}
+        assert {"snapshot", "publications", "report"} <= made
+        logged = [entry.user_message for entry in installation.instance.all_logs(again.run_id)]
+        assert f"The run {lost} had published {snapshot.name} before it was lost. It is not made again." in logged
+        installation.run(**{INSTEAD_OF: "a run that had published nothing"})
+        assert len(installation.snapshots) == 2
+
     def test_a_backup_that_the_code_server_ended(self, watch: Watch) -> None:
         """It sees within seconds that a worker which it started was killed. The same key again is the same request to Dagster."""
         killed = self.lost(watch, watch.run(OURS, **{"bookferry/tenant": "old"}))

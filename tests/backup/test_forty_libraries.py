@@ -40,9 +40,9 @@ def work(config: Path, seed: str) -> None:
         tenant = tenants.pop(0)
         try:
             with Backup.open(config) as backup:
-                if backup.data.snapshots(tenant):
-                    continue
-                take_steps(backup, tenant, f"{seed}-{tenant}")
+                backup._leases.acquire(tenant)  # before it looks: until then, another machine may publish
+                if not backup.data.snapshots(tenant):
+                    take_steps(backup, tenant, f"{seed}-{tenant}")
         except TenantBusyError:
             tenants.append(tenant)
             time.sleep(0.5)

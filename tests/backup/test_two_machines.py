@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,14 +14,18 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from pipelines.backup import flow
 from pipelines.backup.flow import Backup
+from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.maintenance.verification import verify
+from pipelines.store.objects.buckets import Bucket
+from pipelines.store.objects.objects import MANIFEST
 from pipelines.store.snapshots.capture_copies import CAPTURES, CaptureCopy
 from pipelines.store.snapshots.snapshots import BLOBS, Snapshot
 from tests.backup.runner import take_steps
 from tests.cli.command import PATIENCE, ROOT
-from tests.forks import start
+from tests.forks import kill_at, start
 from tests.postgres import database
 from tests.sandbox.process import SandboxProcess
 from tests.shared_machines import SHARED, TENANT
@@ -129,6 +134,51 @@ def test_another_machine_continues_a_backup_whose_worker_is_gone(
     assert (again.manifest.complete, resumed) == (True, 0), (
         "what the first one has on its disk is of a snapshot that is published"
     )
+
+
+INSTANTS: dict[str, tuple[object, str, str, Callable[..., bool]]] = {
+    "the manifest is there": (Bucket, "put", "after", lambda _bucket, key, _content: key.endswith(MANIFEST)),
+    "publishing has ended": (flow, "publish", "after", lambda *_: True),
+    "the copies are removed": (CaptureCopy, "remove", "after", lambda *_: True),
+    "views are made": (flow, "rebuild_catalogue", "after", lambda *_: True),
+}
+"""Instants after a publication → the call, and whether the machine is lost before or after it."""
+
+
+def lost(config: Path, instant: str) -> None:
+    """Back up on a machine that is lost after the publication."""
+    kill_at(*INSTANTS[instant])
+    with Backup.open(config) as backup:
+        take_steps(backup, "old", "first")
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("quick_leases")
+@pytest.mark.parametrize("instant", INSTANTS)
+def test_what_was_published_before_its_worker_was_gone_is_not_made_again(
+    machine: Callable[[str], Path], sandbox: SandboxProcess, instant: str
+) -> None:
+    """The run that is requested in its place finds it, whatever the first one still had to do; the next night is another snapshot."""
+    one, other = machine("one"), machine("other")
+    for config in (one, other):
+        config.write_text(f"{config.read_text()}files = false\n")
+    worker = start(lost, one, instant)
+    worker.join(PATIENCE)
+    assert worker.exitcode == -signal.SIGKILL
+    before = sandbox.counts()["requests"]
+    with Backup.open(other) as backup:
+        [published] = backup.data.snapshots("old")
+        again = backup.make("old", "second", instead_of="first")
+        assert (again.name, sandbox.counts()["requests"]) == (published.name, before)
+        with open_catalogue(backup.data) as database:
+            assert database.execute("SELECT DISTINCT snapshot FROM publications").fetchall() == [(published.id,)]
+    snapshot, resumed = finished(one, "next")
+    assert (snapshot.manifest.complete, resumed) == (True, 0)
+    with Backup.open(other) as backup:
+        assert [entry.name for entry in backup.data.snapshots("old")] == [published.name, snapshot.name]
+        assert verify(backup.data, published.key, now=backup._now()).ok
+        assert [*backup.data.objects.below(CAPTURES)] == []
+        assert backup.data.objects.unfinished("snapshots") == set()
 
 
 @pytest.mark.long

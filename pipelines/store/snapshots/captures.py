@@ -63,6 +63,11 @@ class Capture:
             ) from None
         return cls(path, facts, keys.to_read(facts.key, f"The personal data of the unfinished backup in {path}"))
 
+    @property
+    def run(self) -> str:
+        """The run whose capture it is."""
+        return self.path.name
+
     def save(self) -> None:
         """Write capture.json."""
         with storage_errors(self.path):

@@ -67,6 +67,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     seconds: float
     requests: Count
     tool: str
+    run: str = ""
+    """The run that published it."""
     resources: dict[str, ResourceFacts]
     unreadable: dict[str, Unreadable] = {}
     """Resources that could not be read; the snapshot has none of their records."""

@@ -33,6 +33,7 @@ def publish(data: DataFolder, capture: Capture, now: datetime) -> Snapshot:
             for table, path, sha256 in zip(facts.tables.values(), paths, pool.map(sha256_of, paths), strict=True):
                 table.sha256, table.bytes = sha256, path.stat().st_size
         manifest = compose_manifest(facts, now, data.manifests_before(facts))
+        manifest.run = capture.run
         write_atomically(capture.path / MANIFEST, encode_manifest(manifest))
         files = [*(table.path for table in facts.tables.values()), MANIFEST]
         if (published := _published(data, facts)) is not None:
