@@ -39,9 +39,7 @@ def restore_snapshot(
     """Plan, apply and verify. Creates what the library lacks, and deletes nothing."""
     check_target(settings, tenant)
     with migrating(settings) as (migration, _display):
-        plan = planned(
-            migration, snapshot, tenant, resources=names_in(resources), overwrite=overwrite, sends_invalid=True
-        )
+        plan = planned(migration, snapshot, tenant, resources=names_in(resources), overwrite=overwrite, restores=True)
         applied = applied_plan(migration, plan, Limits(touched_percent=100.0))
         proof = verified(migration, plan)
     document = {

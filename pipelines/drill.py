@@ -79,7 +79,7 @@ def drill(
             locations = create_locations(ready, TENANT, _locations(data, snapshot, Path(folder)))
         with Migration(sandbox_settings, on_progress=on_progress, source_data=data) as migration:
             # overwrite: the snapshot replaces the sandbox's own records, such as the account that signs in
-            plan = migration.plan(snapshot, TENANT, overwrite=True, resources=resources, sends_invalid=True)
+            plan = migration.plan(snapshot, TENANT, overwrite=True, resources=resources, restores=True)
             applied = migration.apply(plan, limits=NO_LIMITS)
             verification = migration.verify(plan, contents=True)
         quarantined = Counter((row.resource, row.reason or "") for row in plan.rows(Action.QUARANTINED))

@@ -87,13 +87,14 @@ class Migration(MigrationSession):
         resources: Iterable[str] = (),
         first_days: bool | None = None,
         sends_invalid: bool | None = None,
+        restores: bool = False,
     ) -> Plan:
         """Plan a move of a snapshot into the library of a tenant; this writes nothing there.
 
         `overwrite`: where both sides have different values, the source's value counts. `resources`: those that are moved besides
         publications. `first_days`: send a date that is only a year or a month as its first day. `sends_invalid`: send identifiers that
         break the rules of their type, too. None: as the newest plan between these two libraries, so that a later plan does not take out
-        again what it sent.
+        again what it sent. `restores`: put back what a backup has, also identifiers that break rules, and numbers within texts.
 
         Raises `ConfigurationError` for a target that is not version 3, `StopError` where the records of either side are not all known.
         """
@@ -106,7 +107,7 @@ class Migration(MigrationSession):
         if first_days is None:
             first_days = newest is not None and newest[0].first_days
         if sends_invalid is None:
-            sends_invalid = newest is not None and newest[0].sends_invalid
+            sends_invalid = restores or (newest is not None and newest[0].sends_invalid)
         request = PlanRequest(
             source,
             target,
@@ -114,6 +115,7 @@ class Migration(MigrationSession):
             overwrite=overwrite,
             first_days=first_days,
             sends_invalid=sends_invalid,
+            restores=restores,
             now=self.clock.now(),
             mapping=find_mapping(self.settings, source.manifest.tenant, target),
         )

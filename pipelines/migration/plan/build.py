@@ -89,6 +89,8 @@ class PlanRequest:
     """A date that is only a year or a month is sent as its first day."""
     sends_invalid: bool = False
     """Identifiers that break the rules of their type are sent, too."""
+    restores: bool = False
+    """A backup is put back: numbers within texts are sent as they stand, although they may be those of records."""
     mapping: MappingFile | None = None
     """How records are moved that the service does not document; as learned, where there is none."""
 
@@ -122,7 +124,16 @@ class PlanBuilder:
         for resource in self._source:
             if to_move or self._is_learned(resource):
                 self._target[resource] = session.read(request.target, client, self._folder, "plan", resource)
-        self._learn_types(client)
+        puts_back = request.restores or self._same_library
+        self._learn_types(client, asks_all=not (to_move and (request.mapping or puts_back)))
+
+    @property
+    def _same_library(self) -> bool:
+        source, target = (
+            self._request.source.manifest.base_url,
+            self._session.settings.tenant(self._request.target).base_url,
+        )
+        return library_key(source) == library_key(target)
 
     @property
     def operations(self) -> Collection[str]:
@@ -136,9 +147,9 @@ class PlanBuilder:
             self._description = ask_description(probe, API, self._request.now.isoformat(timespec="seconds"))
         return self._description
 
-    def _learn_types(self, client: LibraryClient) -> None:
-        """Learn how records are moved: from the target's description, and from the records of both sides."""
-        library = cache(self._library)
+    def _learn_types(self, client: LibraryClient, *, asks_all: bool) -> None:
+        """Learn how records are moved: from the target's description, and from the records of both sides. `asks_all`: as `TypeLearner`."""
+        library, mapping = cache(self._library), self._request.mapping
         for resource, listing in self._source.items():
             if self._is_learned(resource):
                 lists = self._target[resource].lists | listing.lists
@@ -151,10 +162,10 @@ class PlanBuilder:
                     schema,
                     posted=posted,
                     same_service=self._request.source.manifest.api == API,
+                    asks_all=asks_all,
                     read=self._source,
                     library=library,
                 )
-        mapping = self._request.mapping
         follow = mapping.follow if mapping else without_questions
         types = {resource: follow(learner.type) for resource, learner in self.learners.items()}
         if PUBLICATIONS in types:
@@ -224,7 +235,7 @@ class PlanBuilder:
             journal=journal,
             files=file_table(session.source_data, request.source, folder),
             decisions=decisions,
-            same_library=library_key(manifest.base_url) == library_key(tenant.base_url),
+            same_library=self._same_library,
             overwrite=request.overwrite,
             key=session.data.keys.to_write(),
         )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pipelines.migration.model.field_mapping import OPEN, FieldMapping
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.migration.plan.numbers import MOST_VALUES, is_value, resources_with
+from pipelines.migration.plan.numbers import MOST_VALUES, is_value
 from pipelines.records.paths import objects_at
 from pipelines.records.shapes.field_names import is_named_as_id, is_quantity, kind_beside, named_kind
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, RecordShape
@@ -20,6 +20,9 @@ from pipelines.records.values import RecordId, record_id, text_of
 
 DATA = "data"
 """The member of JSON:API that has what a field refers to."""
+
+DANGLING = 2
+"""One in so many ids may be that of a record which is gone."""
 
 MOST_KINDS = 20
 """Words beside the ids of a field; more are texts, and no kinds."""
@@ -119,8 +122,22 @@ def _led_to(candidate: _Candidate, by_kind: IdsByKind, library: Mapping[str, Rec
     words = [word for word in sorted(by_kind) if word]
     if not 0 < len(words) <= MOST_KINDS:
         return NO_FORM
-    owners = resources_with(by_kind, library)
+    owners = _owners(by_kind, library)
     named = {word: resource for word in words if (resource := named_kind(word)) in owners.get(word, ())}
     is_certain = _is_data(candidate.holder) or len({*named.values()}) > 1
     kinds = {word: (named.get(word) if is_certain else None) or OPEN for word in words}
     return ReferenceByKind(FieldMapping(kind=candidate.path(candidate.kind), kinds=kinds), owners)
+
+
+def _owners(by_kind: IdsByKind, library: Mapping[str, RecordListing]) -> dict[str, list[str]]:
+    """Kind → the resources that have its ids, but for those of records that are gone."""
+    owners = dict[str, list[str]]()
+    for resource, listing in library.items():
+        dangling = {kind: {*ids} for kind, ids in by_kind.items()}
+        for known in listing.ids():
+            for ids in dangling.values():
+                ids.difference_update(known)
+        for kind, ids in dangling.items():
+            if len(ids) * DANGLING <= len(by_kind[kind]):
+                owners.setdefault(kind, []).append(resource)
+    return owners

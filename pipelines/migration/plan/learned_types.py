@@ -30,7 +30,7 @@ from pipelines.migration.plan.codes import DifferingCodes, keys_of_objects, text
 from pipelines.migration.plan.kinds_beside import DATA, is_word, objects_in, references_by_kind
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.merges import merge_request
-from pipelines.migration.plan.numbers import fields_with_ids, is_value, text_ids_in
+from pipelines.migration.plan.numbers import IdsWithin, fields_with_ids, is_value, text_ids_in
 from pipelines.migration.plan.taken_apart import TakenApart, is_of_own_kind, is_tree, reference_stem
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
@@ -88,8 +88,9 @@ class TypeLearner:
 
     `assumed`: our own assumption, which counts where nothing was learned; `schema`: the target's description of the resource; `posted`:
     field → how the entries of a list at an address of its own are added, as in `FieldMapping.post`;
-    `same_service`: whether both sides speak the same version; `read`: the resources that are read in both libraries, and `library`: all
-    those of the source.
+    `same_service`: whether both sides speak the same version; `asks_all`: whether each field is asked about that has an id anywhere in its
+    values, else only those whose values are ids; `read`: the resources that are read in both libraries, and `library`: all those of the
+    source.
     """
 
     def __init__(
@@ -101,11 +102,13 @@ class TypeLearner:
         *,
         posted: Mapping[str, str],
         same_service: bool,
+        asks_all: bool,
         read: Library,
         library: Callable[[], Library],
     ) -> None:
         self._listing, self._target, self._library = source, target, library
-        self.assumed, self._described, self._same_service = assumed, schema, same_service
+        self.assumed, self._described = assumed, schema
+        self._same_service = same_service
         self._text_ids = text_ids_in(source.records(), library())
         self._shapes = shape_of(source, assumed.ruled, self._text_ids), shape_of(target, assumed.ruled)
         self.by_kind = references_by_kind(source.records(), self._shapes[0], library())
@@ -123,7 +126,7 @@ class TypeLearner:
         leads_to |= {f"{key}/id": leads_to[key] for key in self._links.keys() & leads_to.keys()}
         self.type = self._learn(leads_to=leads_to)
         while names := [*plain_fields(self.type, assumed), *self._unasked()]:
-            may_refer = self._owners_of(names)
+            may_refer = {key for key, ids in self._ids_within(names).items() if asks_all or ids.are_values}
             objects = {key for key in may_refer if objects_in(self.source.fields[key]) is not None}
             self._with_ids |= objects
             self.type = self._learn(may_refer={*self._known.may_refer, *may_refer})
@@ -217,15 +220,15 @@ class TypeLearner:
         ]
 
     @cached_property
-    def candidates(self) -> Mapping[str, Sequence[str]]:
-        """Field that may refer to records → the resources whose ids are all of its numbers."""
+    def candidates(self) -> Mapping[str, IdsWithin]:
+        """Field that may refer to records → the ids in its values."""
         unknown = self.unknown_references
-        return self._owners_of(unknown) if unknown else {}
+        return self._ids_within(unknown) if unknown else {}
 
-    def _owners_of(self, names: Collection[str]) -> dict[str, list[str]]:
-        """Field of these → the resources whose ids it may have."""
+    def _ids_within(self, names: Collection[str]) -> dict[str, IdsWithin]:
+        """Field of these → the ids in its values."""
         asks_quantities = self.type.resource != PUBLICATIONS
-        return fields_with_ids(self.records(), names, self._library(), self._text_ids, asks_quantities=asks_quantities)
+        return fields_with_ids(self.records(), names, self._library(), asks_quantities=asks_quantities)
 
     def choices_of(self, path: str) -> Sequence[str]:
         """What the target takes in a field: by its description, else the words of its records, where it has others than the source."""

@@ -29,6 +29,7 @@ from pipelines.migration.plan.mapping import (
     code_of,
     fields_defined_by,
 )
+from pipelines.migration.plan.numbers import IdsWithin
 from pipelines.records.additional_fields import is_counter, is_managed
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
@@ -217,18 +218,22 @@ def _where_known(learner: TypeLearner, path: str, field: FieldMapping) -> str:
     if field.kinds:
         return _known_by_kind(learner.by_kind[key].owners, field)
     if field.leads_to == OPEN:
-        owners = learner.candidates.get(key)
-        shape = learner.shape(key)
-        if owners and shape is not None and not (shape.may_be_ids or shape.has_ids):
+        ids, shape = learner.candidates.get(key), learner.shape(key)
+        asked = _ids_among(ids) if ids else "Which records are these?"
+        if ids and shape is not None and not (shape.may_be_ids or shape.has_ids):
             return (
-                f"Among these may be ids or addresses of: {', '.join(owners)}. No line sends them in another form: answer "
-                f'"{NOTHING}" to send them as they stand, or move it to left_out'
+                f'{asked} No line translates these: answer "{NOTHING}" to send all as it stands, or move it to left_out'
             )
-        asked = f"Half of these or more are ids of: {', '.join(owners)}." if owners else "Which records are these?"
         return f'{asked} Answer with a resource, or "{NOTHING}" for plain values; or move it to left_out'
     if resource_by_name(learner.assumed, (path, key)):
         return "by its name"
     return "by the names beside its numbers" if learner.is_known_by_names(key) else "an assumption"
+
+
+def _ids_among(ids: IdsWithin) -> str:
+    """Of which records ids stand in a field, the most of them first."""
+    owners = ", ".join(f"{count:,} of {resource}" for resource, count in ids.of.items())
+    return f"Ids among its {counted(ids.different, 'different number')}: {owners}."
 
 
 def _known_by_kind(owners: Mapping[str, Sequence[str]], field: FieldMapping) -> str:

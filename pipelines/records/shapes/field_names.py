@@ -37,10 +37,6 @@ _OF_ITS_OWN_KIND = frozenset(
 """Words in the name of a field with other records of its own resource."""
 
 
-FIRST_LETTERS = 3
-"""Letters of a name that are enough to name a resource in a text."""
-
-
 def fields_to_send(shape: RecordShape, described: Container[str] = ()) -> dict[str, FieldShape]:
     """The fields of records that a client may send: neither filled by the service nor pictures. `described`: those that it takes."""
     return {
@@ -224,15 +220,6 @@ def names_same(name: str, other: str) -> bool:
 def singular(name: str) -> str:
     """A name without the ending of a plural."""
     return re.sub("s$", "", re.sub("ies$", "y", name))
-
-
-def names_resource(word: str) -> bool:
-    """Whether a word is the name of a resource, or its first letters, as `pub` and `loc` are."""
-    stem = stem_of(word)
-    letters = stem.rpartition("_")[2]
-    return resource_named(stem) is not None or (
-        len(letters) >= FIRST_LETTERS and any(name.startswith(letters) for name in _NAMES)
-    )
 
 
 def resource_called(stem: str) -> str | None:

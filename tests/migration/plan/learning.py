@@ -75,7 +75,14 @@ def learner_between(
         source,
         target,
         schema or ResourceSchema(),
-        **{"posted": {}, "same_service": False, "read": library, "library": lambda: library, **options},
+        **{
+            "posted": {},
+            "same_service": False,
+            "asks_all": True,
+            "read": library,
+            "library": lambda: library,
+            **options,
+        },
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -28,99 +30,99 @@ def listings(tmp_path: Path) -> Listings:
     return write
 
 
+LIBRARY: dict[str, Iterable[int]] = {
+    "publications": range(1, 101),
+    "users": [7000],
+    "tasks": range(120_000, 121_000),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "values", "leads_to"),
+    ("values", "leads_to"),
     [
-        ("shelf", [41, 9000, 9001], None),
-        ("shelf", [41, 9000], "publications"),
-        ("shelf", [41, 0], "publications"),
-        ("shelf", [41, 42.5], None),
-        ("shelf", [1, 2, None], "publications"),
-        ("shelf", ["book 41", "a note"], None),
-        ("shelf", ["Book no. 41", "publication ID: 42", "book\u00a0Nr. #41"], "publications"),
-        ("shelf", ["book note 41"], None),
-        ("shelf_name", ["Book 41", "Book 42"], None),
-        ("label", ["DE-101:120417", "DE-101:120933"], "tasks"),
-        ("edition_nr", [1, 2, 3], "publications"),
-        ("edition_nr", [1, 2, 1998, 1999, 2000], None),
-        ("parts", [[1, 2], [1]], "publications"),
-        ("loan_count", [1, 2, 3], None),
-        ("pageCount", [1, 2, 3], None),
-        ("entries", [[{"position": 1}, {"position": 2}], [{"position": 1}]], None),
-        ("entries", [[{"position": 1}, {"position": 2}], [{"position": 3}]], "publications"),
-        ("see_also", [[1, 2], [3]], "publications"),
-        ("bookNo", [41], "publications"),
-        ("borrower", [{"number": 41}], "publications"),
-        ("copy_number", [1, 2], "publications"),
-        ("place", [{"shelf": [{"work": 41}]}], "publications"),
-        ("place", [{"page": 141, "year": [142]}], None),
-        ("place", [{"page": 41, "work": 41}], "publications"),
-        ("floor", [41], "publications"),
-        ("order", [[41, 42]], "publications"),
-        ("order", [41, 141, 142], None),
-        ("weights", [{"41": 2.5}], "publications"),
-        ("per_year", [{"1999": 2.5}], None),
-        ("about", [{"kind": "Book", "number": 41}], "publications"),
-        ("position", [{"number": 41}], "publications"),
-        ("pages_id", [41], "publications"),
-        ("home", ["/publications/3", None], "publications"),
-        ("home", ["https://library.example.org/api/v2/hard_copies/A-3?x=1"], "hard_copies"),
-        ("shelf", [41, 42, 43, -1, "none"], "publications"),
-        ("shelf", [41, "seven"], None),
-        ("shelf", ["041", "000042"], "publications"),
-        ("shelf", ["1/2/3", "/4/5/", "6-7 8"], "publications"),
-        ("shelf", ["2026-11-29", "29.11.2026", "11/29/2026"], None),
-        ("about", [[["publication", 7], ["publication", 8]]], "publications"),
-        ("about", [' {"on": 3}'], "publications"),
-        ("about", ["U7", "U0008", "nobody"], "publications"),
-        ("about", ["(LIB)000007", "(LIB)000008"], "publications"),
-        ("about", ["U7", "V8"], None),
-        ("about", ["U7", "U7001", "U7002"], None),
-        ("shelf", [41.0, "#42"], "publications"),
-        ("see_also", ["41, 42", "7;8"], "publications"),
-        ("see_also", ["41, 9000, 9001"], None),
-        ("places", [{"41": True, "42": {"since": "May"}}], "publications"),
-        ("home", ["gid://app/HardCopy/3"], "hard_copies"),
-        ("home", ["user:3"], "users"),
-        ("home", ["use:41", "see pub-42"], "publications"),
-        ("home", ["of 41", "A-42"], None),
-        ("home", ["//library.example.org/books/3", "doi:10.1000/3", "locations: 3", f"a/{'1' * 100_000} "], None),
-        ("home", ["https://example.org/publications/3", "/publications/all", "/papers/3"], None),
-        ("about", ["see /users/3"], "users"),
-        ("about", ['<p>See <a href="/publications/3">this</a>, too.</p>', "a note"], "publications"),
-        ("about", ["Bound with record 7, see Amber.", "a note", "another"], "publications"),
-        ("about", ["Amber (7)", "Birch #8", "none"], "publications"),
-        ("about", ["Amber (7)", "none", "none of these"], None),
-        ("about", ["LIB*7*5000", "LIB*8*5000"], "publications"),
-        (
-            "about",
-            [f"https://library.example.org/cgi-bin/koha/opac-detail.pl?biblionumber={number}" for number in (7, 8)],
-            "publications",
-        ),
-        ("about", [{"pub:7": 1}, {"/publications/8": 1}], "publications"),
-        ("about", [{"41/7": 1}], "publications"),
-        ("fee", ["10.50", "7.20"], None),
-        ("about", [7, True, 1.5, 8, 9], "publications"),
-        ("about", [True, 7], None),
-        ("price", [7, 8, 9.5], None),
-        ("about", ["moved from 120417", "a", "b", "c", "by 120933 to 5"], "tasks"),
-        ("about", [120417, "a", "b", "c", 120933], "tasks"),
-        ("about", [120417, "a", "b", "c"], None),
-        ("about", [[120417, 9000, 9001], [120933, 9002, 9003]], "tasks"),
-        ("about", ["a 1", "2 b", "3 c 4", "d", "e", "f"], None),
-        ("about", ["7 QA 300", "8 QA 301"], "publications"),
-        ("about", ["7 p.", "8 p."], None),
-        ("about", ["7:15", "8:15"], None),
-        ("about", ["7→300", "8→301"], "publications"),
-        ("pages", ["p. 7", "p. 8"], None),
+        ([41, 9000, 9001], "publications"),
+        ([9000, 9001.0, 120_417.0], "tasks"),
+        ([-7000, True, "none"], "users"),
+        ([9000, 0, True, 4.5, None, "none"], None),
+        (["041", "000042"], "publications"),
+        (["a note", "moved from 120417, by 9000"], "tasks"),
+        (["14th", "p14", "LIB*7*5000", "7→300", "#7", "(7)", "7 p."], "publications"),
+        (["2026-11-29", "2026-11-07T10:20:30.5+01:00", "29.11.2026", "10.50", "7.20"], None),
+        (["2026-11-29: moved to 7000"], "publications"),
+        (["https://library.example.org/cgi-bin/detail.pl?number=7&x=1", "/users/7000"], "publications"),
+        (["gid://app/Task/120417", '<a href="/tasks/120418">'], "tasks"),
+        ([b64encode(b"Task:120417").decode(), b64encode(b"120418").decode(), "QA", "abcd"], "tasks"),
+        ([' {"on": 7000}', "[7000"], "users"),
+        ([{"shelf": [{"work": 7000}]}], "users"),
+        ([{"41": True, "42": {"since": "May"}}, {"pub:7": 1}, {"/publications/8": 1}], "publications"),
+        ([[["publication", 7], ["publication", 8]]], "publications"),
+        ([f"a/{'1' * 100_000} "], None),
     ],
 )
-def test_a_field_may_lead_to_the_only_resource_that_has_all_of_its_numbers(
-    listings: Listings, name: str, values: list[Any], leads_to: str | None
+def test_a_field_has_ids_wherever_a_number_in_it_is_the_id_of_a_record(
+    listings: Listings, values: list[Any], leads_to: str | None
 ) -> None:
-    """Also numbers that several resources have, as those from 1 on are. A quantity may be none of them: then it is one."""
-    library = listings(
-        publications=range(1, 101), collections=range(1, 21), users=[7000], tasks=range(120_000, 121_000)
-    )
-    found = fields_with_ids([{"id": 1, name: value} for value in values], [name], library)
-    assert {name: resources[0] for name, resources in found.items()} == ({name: leads_to} if leads_to else {})
+    ids = fields_with_ids([{"id": 1, "about": value} for value in values], ["about"], listings(**LIBRARY))
+    assert [next(iter(within.of)) for within in ids.values()] == ([leads_to] if leads_to else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "are_ids"),
+    [
+        ("shelf", [41, 42, 9000, -1, "none"], False),
+        ("shelf", [41, 42, 43, -9000, "none"], True),
+        ("shelf", ["41, 42", "7;8", "1/2/3", "none"], True),
+        ("shelf", ["Amber 41", "Amber 42"], False),
+        ("shelf", [{"41": 2.5}, {"42": 4.5}], True),
+        ("edition_nr", [1, 2, 3], False),
+        ("pageCount", [1, 2, 3], False),
+        ("copy_number", [1, 2], True),
+        ("borrower", [{"number": 41}], True),
+        ("order", [[41, 42]], True),
+        ("order", [41], False),
+        ("about", [{"kind": "Book", "number": 41}], True),
+        ("place", [{"page": 41, "work": 41}], True),
+    ],
+)
+def test_values_are_ids_where_half_of_them_are_those_of_one_resource(
+    listings: Listings, name: str, values: list[Any], *, are_ids: bool
+) -> None:
+    """A quantity may have ids by chance, and is none of them."""
+    ids = fields_with_ids([{"id": 1, name: value} for value in values], [name], listings(**LIBRARY))
+    assert ids[name].are_values == are_ids
+
+
+def test_quantities_of_publications_are_what_they_are_called(listings: Listings) -> None:
+    record = {"volume": 7, "shelf": {"pages": "7-8", "depth": 7}, "series": "No. 7"}
+    assert {*fields_with_ids([record], [*record], listings(**LIBRARY), asks_quantities=False)} == {"series"}
+
+
+@pytest.mark.parametrize(
+    ("name", "last", "are_places"), [("position", 2, True), ("position", 3, False), ("at", 2, False)]
+)
+def test_numbers_of_the_entries_of_a_list_are_no_ids(
+    listings: Listings, name: str, last: int, *, are_places: bool
+) -> None:
+    records = [{"entries": [{name: 1}, {name: last}]}, {"entries": [{name: 1}]}]
+    assert bool(fields_with_ids(records, ["entries"], listings(**LIBRARY))) != are_places
+
+
+UUID_OF_RECORD = "0e8400e2-9b41-41d4-a716-44665544000f"
+
+
+@pytest.mark.parametrize(
+    ("value", "is_there"),
+    [
+        *((text, True) for text in ("aut-72", "see aut-72.", "x-72", "use_42", "?to=USE_42&x", "l/x9", "/L/X9")),
+        *((text, True) for text in (UUID_OF_RECORD.upper(), UUID_OF_RECORD.replace("-", ""), f"urn:{UUID_OF_RECORD}")),
+        *((text, False) for text in ("aut", "73", "use", UUID_OF_RECORD[:8], "x")),
+    ],
+)
+def test_an_id_that_is_a_text_is_known_by_its_longest_word_with_a_digit(
+    tmp_path: Path, value: str, *, is_there: bool
+) -> None:
+    payloads = [json.dumps({"id": text}) for text in ("aut-72", "use_42", "l/x9", UUID_OF_RECORD)]
+    table = pa.table({"id": pa.nulls(len(payloads), pa.int64()), "payload": payloads})
+    pq.write_table(table, tmp_path / "authorities")
+    listed = {"authorities": RecordListing(tmp_path / "authorities")}
+    assert bool(fields_with_ids([{"about": value}], ["about"], listed)) == is_there
