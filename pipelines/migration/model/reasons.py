@@ -1,7 +1,7 @@
 """Why something of the source is not in the target, or is otherwise there: each reason with its code, its sentence and its advice.
 
 Page, tables of issues, conflicts.tsv, status, apply, verify and undo have their texts from here. A code is never renamed (docs/reports.md).
-Codes are decided by plan/learned_types.py (fields), records/forms.py and resource_types.py (values), and plan/record_rows.py (records).
+Codes are decided by plan/learned_fields.py (fields), records/forms.py and resource_types.py (values), and plan/record_rows.py (records).
 """
 
 from __future__ import annotations

@@ -21,7 +21,9 @@ from pipelines.migration.model.resource_types import (
     ResourceType,
     Source,
 )
-from pipelines.migration.plan.learned_types import BOOLEANS, TypeLearner, resource_by_name
+from pipelines.migration.plan.enumerations import BOOLEANS
+from pipelines.migration.plan.learned_fields import resource_by_name
+from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapping import (
     OF_AUTHORS,
     MappingFile,

@@ -1,0 +1,40 @@
+"""The words of enumerations: fields that have nothing but a few texts, used again and again."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pipelines.migration.model.field_mapping import FieldMapping, several
+
+BOOLEANS = ("true", "false")
+"""What a target takes for words such as `Y` and `N`, where its description says so."""
+
+
+MOST_WORDS, FEWEST_USES = 12, 2
+"""Different texts of an enumeration, and how often each is used, on average."""
+
+
+def words_in(records: Iterable[Mapping[str, Any]], parts: Mapping[str, FieldMapping]) -> dict[str, Counter[str]]:
+    """Field that has nothing but a few texts without numbers → these, and how often each is used. `parts`: fields by their paths."""
+    plain = {path: part for path, part in parts.items() if not (part.refers or part.entries)}
+    words = {path: Counter[str]() for path in plain}
+    for path, entry in entries_at(records, plain):
+        if len(words[path]) <= MOST_WORDS:
+            words[path][entry if isinstance(entry, str) and not re.search("[0-9]", entry) else "0"] += 1
+    return {path: uses for path, uses in words.items() if 0 < len(uses) <= MOST_WORDS and "0" not in uses}
+
+
+def entries_at(records: Iterable[Mapping[str, Any]], parts: Mapping[str, FieldMapping]) -> Iterator[tuple[str, object]]:
+    """Yield path and value of each entry of these fields that is not null. `records`: with the members of objects as fields."""
+    for record in records if parts else ():
+        for path, part in parts.items():
+            entries = several(part.read_apart(record, path))
+            yield from ((path, entry) for entry in entries if entry is not None)
+
+
+def is_enumeration(words: Counter[str]) -> bool:
+    """Whether the texts of a field are used again and again."""
+    return len(words) > 1 and words.total() >= FEWEST_USES * len(words)
