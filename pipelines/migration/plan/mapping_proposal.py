@@ -53,7 +53,7 @@ _HEADER = """\
 # How records of '{source}' become records of '{target}', where the service documents neither. `bookferry migrate map` proposed it: read it,
 # and put an answer in place of each question mark. Every `migrate plan {source} {target} --resources ...` follows it, and moves no
 # resource with an open question. Run map again after a change in either library: it keeps every answer, and adds what is new.
-# docs/first-contact.md says what a line may have.
+# To see values: `bookferry query "SELECT payload FROM raw_tasks LIMIT 9"`. docs/first-contact.md says what a line may have.
 """
 
 
@@ -235,7 +235,8 @@ def _where_known(learner: TypeLearner, path: str, field: FieldMapping) -> str:
 def _ids_among(ids: IdsWithin) -> str:
     """Of which records ids stand in a field, the most of them first."""
     owners = ", ".join(f"{count:,} of {resource}" for resource, count in ids.of.items())
-    return f"Ids among its {counted(ids.different, 'different number')}: {owners}."
+    doubt = "" if ids.are_values else ", perhaps by chance"
+    return f"Ids among its {counted(ids.different, 'different number')}{doubt}: {owners}."
 
 
 def _known_by_kind(owners: Mapping[str, Sequence[str]], field: FieldMapping) -> str:
