@@ -1,6 +1,6 @@
 """The state in the SQLite file that the processes on one data folder share.
 
-There is one connection for each process and purpose, opened late and closed before a fork.
+There is one connection for each process and purpose, opened late.
 """
 
 from __future__ import annotations
@@ -79,10 +79,7 @@ class LocalState:
 
 
 class SqliteStore(OneConnection[sqlite3.Connection]):
-    """One connection to the SQLite file. `durable`: a write survives a loss of power too, at the price of waiting for the disk.
-
-    After a fork, SQLite in the child would take the locks of the parent's connection for its own.
-    """
+    """One connection to the SQLite file. `durable`: a write survives a loss of power too, at the price of waiting for the disk."""
 
     taken = "taken"
     allowance = 0.0

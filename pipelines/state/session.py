@@ -14,7 +14,7 @@ from pipelines.state.store import OneConnection
 
 
 class ServerSession(OneConnection[Connection]):
-    """The session, opened when needed and closed before a fork. Threads take turns. `check` is called before each commit."""
+    """The session, opened when needed. Threads take turns. `check` is called before each commit."""
 
     def __init__(self, server: Server, check: Callable[[Statements], None] = lambda _: None) -> None:
         super().__init__()

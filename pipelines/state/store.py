@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -62,7 +60,7 @@ class Moment(NamedTuple):
 
 
 class Store(Protocol):
-    """The tables of the state, for one purpose. Several threads may use it; it survives a fork, and works again after `close`.
+    """The tables of the state, for one purpose. Several threads may use it; it works again after `close`.
 
     `taken`: SQL for the number of slots that a library has taken. `allowance`: seconds that a commit may take before the budget's time is
     read again; 0 where it has no way to go.
@@ -149,16 +147,11 @@ C = TypeVar("C", bound=Closing)
 
 
 class OneConnection(Generic[C]):
-    """One connection for all threads of a process, which take turns by `_lock`. It is opened when needed.
-
-    It is closed before every fork, so that parent and child never share one.
-    """
+    """One connection for all threads of a process, which take turns by `_lock`. It is opened when needed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._connection: C | None = None
-        after = weakly(self._after_fork)
-        os.register_at_fork(before=weakly(self._before_fork), after_in_parent=after, after_in_child=after)
 
     def close(self) -> None:
         """Close the connection; the next transaction opens another."""
@@ -169,24 +162,3 @@ class OneConnection(Generic[C]):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-    def _before_fork(self) -> None:
-        self._lock.acquire()
-        self._disconnect()
-
-    def _after_fork(self) -> None:
-        self._lock.release()
-
-
-def weakly(method: Callable[[], None]) -> Callable[[], None]:
-    """Returns a function that calls the method while its object lives.
-
-    A function that is registered for forks can never be unregistered.
-    """
-    reference = weakref.WeakMethod(method)
-
-    def call() -> None:
-        if (bound := reference()) is not None:
-            bound()
-
-    return call

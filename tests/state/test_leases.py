@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -303,28 +300,6 @@ def test_each_owner_raises_the_fence_and_an_old_one_is_shut_out(state: State, sh
             with pytest.raises(StorageError, match="has lost the lease of 'old'"):
                 send()
     budget.acquire().sent()
-
-
-@pytest.mark.long
-def test_a_forked_process_leaves_the_session_of_its_parent_alone(shared_place: Place) -> None:
-    """It works under the lease of its parent as long as that has it."""
-    script = """if True:
-        import os, sys
-        from pipelines.service.http.budget import Budget
-        from pipelines.state.postgres import PostgresState
-        state = PostgresState(sys.argv[1])
-        with state.lease("old", "here"):
-            budget = Budget(state, "library", 100)
-            if (child := os.fork()) == 0:
-                budget.acquire().sent()
-                os._exit(7)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-            budget.acquire().sent()
-        print(budget.used())
-    """
-    command = [sys.executable, "-c", script, shared_place.address]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
-    assert (done.stdout, done.stderr) == ("2\n", "")
 
 
 def test_a_database_that_restarts_takes_no_lease(shared_place: Place, state: State) -> None:

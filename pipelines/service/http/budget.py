@@ -23,13 +23,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import threading
 from typing import TYPE_CHECKING
 
 from pipelines.errors import StorageError
 from pipelines.service.clock import Clock, SystemClock
-from pipelines.state.store import weakly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,9 +99,9 @@ class Permit:
 class Budget:
     """The budget of one library, in `state` under the name `library`.
 
-    Threads share one object; it survives a fork, and works again after `close`. `on_wait` gets the seconds for which `acquire` is about to
-    wait; `on_pause` gets them instead if the service asked for the pause. Raises `StorageError` if the state cannot be used, or if this run
-    has lost its lease: then no further request is granted.
+    Threads share one object; it works again after `close`. `on_wait` gets the seconds for which `acquire` is about to wait; `on_pause`
+    gets them instead if the service asked for the pause. Raises `StorageError` if the state cannot be used, or if this run has lost its
+    lease: then no further request is granted.
     """
 
     def __init__(
@@ -127,8 +125,7 @@ class Budget:
         self._kept = window + MARGIN
         self.requests = 0
         """Requests that this object let leave; every try counts."""
-        self._start_anew()
-        os.register_at_fork(after_in_child=weakly(self._start_anew))
+        self._turn, self._counting = threading.Lock(), threading.Lock()
         self._delays = 0
         self._shortest = math.inf
         self._is_shared = not state.is_own
@@ -164,9 +161,6 @@ class Budget:
     def close(self) -> None:
         """Close the store. Taken slots stay taken."""
         self._store.close()
-
-    def _start_anew(self) -> None:
-        self._turn, self._counting = threading.Lock(), threading.Lock()
 
     def _count(self) -> None:
         with self._counting:

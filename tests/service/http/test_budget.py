@@ -363,32 +363,6 @@ def output_of(script: str, path: Path | str) -> tuple[str, str]:
 
 
 @pytest.mark.long
-def test_it_survives_a_fork(place: Place) -> None:
-    """I1: a forked process shares the budget with its parent, and neither damages the file of the other."""
-    script = """if True:
-        import os, pathlib, sys
-        from pipelines.service.http.budget import Budget
-        from pipelines.state.local import LocalState
-        from pipelines.state.postgres import PostgresState
-        is_file = "://" not in sys.argv[1]
-        state = LocalState(pathlib.Path(sys.argv[1])) if is_file else PostgresState(sys.argv[1])
-        shared = Budget(state, "library", 100)
-        shared.acquire().sent()
-        children = []
-        for _ in range(3):
-            if (child := os.fork()) == 0:
-                for _ in range(20):
-                    shared.acquire().sent()
-                os._exit(0)
-            children.append(child)
-            shared.acquire().sent()
-        assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
-        print(shared.used())
-    """
-    assert output_of(script, place.path or place.address) == ("64\n", "")
-
-
-@pytest.mark.long
 def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
     """Runs that start together must not fail because SQLite lets only one of them turn WAL on."""
     script = """if True:
