@@ -279,6 +279,8 @@ class Backup:
         """Copy a capture from now on, so that another machine can continue it."""
         tenant = capture.facts.tenant
         if self.data.is_shared and tenant not in self._copies:
+            capture.facts.fence = self.data.fence(tenant)
+            capture.save()
             self._copies[tenant] = CaptureCopy(
                 self.data.objects,
                 capture.path,

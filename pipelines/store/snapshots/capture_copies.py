@@ -9,8 +9,8 @@ There are copies only where several machines share the state, because only there
 - `<fence number of its lease>.json`: what each file is made of. It is written last, so that a copy is there as a whole or not at all.
 
 The list of the highest fence number counts. A run that loses its lease between the check and the upload therefore changes nothing of its
-successor, which uploads no table again. A local capture names the list that it was made from, or that was made of it last, so
-that a machine knows whether another one has gone on since. All functions need the tenant's lease.
+successor, which uploads no table again. capture.json has the number under which it was copied last, so that a machine knows whether another
+one has gone on since. All functions need the tenant's lease.
 """
 
 from __future__ import annotations
@@ -77,8 +77,6 @@ class CaptureCopy:
         """Copy what is new. Raises the errors of the store, and those of a lost lease."""
         with self._lock, suppress(FileNotFoundError):  # a step has just ended; the next copy has all of it
             run = f"{self._fence():015}"
-            key = f"{self._captures}/{run}.json"
-            (self._path / Capture.COPY).write_text(key)
             logs = [
                 f"pages/{path.name}" for path in sorted(self._path.glob("pages/*"))
             ]  # before the facts, which name the table in the place of a log
@@ -93,7 +91,7 @@ class CaptureCopy:
                     self._objects.replace(f"{self._captures}/{run}.db", database.serialize())
                     files[FILE_LIST] = (f"{run}.db",)
             self._fence()
-            self._objects.replace(key, msgspec.json.encode(files))
+            self._objects.replace(f"{self._captures}/{run}.json", msgspec.json.encode(files))
 
     def stop(self) -> None:
         """End the thread: whoever publishes the capture removes its folder."""
@@ -147,6 +145,11 @@ def copies_key(tenant: str, snapshot: str) -> str:
     return snapshot_key(tenant, snapshot).replace("snapshots/", f"{CAPTURES}/", 1)
 
 
+def fence_of(copy: str) -> int:
+    """The number of the lease under which a list was made, by its key."""
+    return int(copy.rpartition("/")[2].removesuffix(".json"))
+
+
 def newest_copies(data: DataFolder, folder: str = CAPTURES) -> dict[str, str]:
     """The folder of each capture's copies → the newest list. Published captures are left out."""
     lists = (entry.key for entry in data.objects.below(folder) if entry.key.endswith(".json"))
@@ -173,7 +176,6 @@ def fetch_copy(objects: Objects, key: str, folder: Path) -> None:
                         file.write(objects.read(f"{captures}/{piece}"))
         with storage_errors(folder):
             (partly / "raw").mkdir(exist_ok=True)
-            (partly / Capture.COPY).write_text(key)
             partly.rename(folder)
 
 

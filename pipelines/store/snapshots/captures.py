@@ -31,8 +31,6 @@ class Capture:
     """
 
     FACTS = "capture.json"
-    COPY = "copy"
-    """The file with the key of its copy in a bucket, where several machines work on the data."""
 
     def __init__(self, path: Path, facts: CaptureFacts, key: PersonalKey | None = None) -> None:
         self.path = path
@@ -107,7 +105,7 @@ class Capture:
 
     def remove_strays(self) -> None:
         """Delete the files that killed processes left beside the tables."""
-        named = {self.FACTS, self.COPY, *(table.path for table in self.facts.tables.values())}
+        named = {self.FACTS, *(table.path for table in self.facts.tables.values())}
         with storage_errors(self.path):
             for path in sorted(self.path.rglob("*"), reverse=True):  # the content of a folder before the folder
                 if path.is_dir():

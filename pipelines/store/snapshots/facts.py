@@ -125,6 +125,8 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     """The Bookferry version that began it. Another version begins anew."""
     wanted: list[str]
     """The resources of its run, sorted."""
+    fence: int = 0
+    """The number of the lease under which it was copied last for other machines; 0 where it has no copy."""
     resources: dict[str, ResourceFacts] = {}
     unreadable: dict[str, Unreadable] = {}
     tables: dict[str, TableFacts] = {}

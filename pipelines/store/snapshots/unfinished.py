@@ -6,7 +6,7 @@ All functions need the tenant's lease.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -14,7 +14,14 @@ from pathlib import Path
 
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.store.durable import storage_errors
-from pipelines.store.snapshots.capture_copies import CAPTURES, copies_key, fetch_copy, newest_copies, remove_copies
+from pipelines.store.snapshots.capture_copies import (
+    CAPTURES,
+    copies_key,
+    fence_of,
+    fetch_copy,
+    newest_copies,
+    remove_copies,
+)
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import CaptureFacts
 from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
@@ -39,7 +46,12 @@ def continue_capture(
         tool=VERSION,
         wanted=sorted(resources),
     )
-    return resume_capture(data, run, facts) or begin_capture(data, run, facts)
+    if data.is_shared:
+        _fetch_copies(data, tenant)
+    capture = resume_capture(data, run, facts) or begin_capture(data, run, facts)
+    if data.is_shared:
+        _remove_other_copies(data, tenant)
+    return capture
 
 
 def begin_capture(data: DataFolder, run: str, facts: CaptureFacts) -> Capture:
@@ -47,7 +59,7 @@ def begin_capture(data: DataFolder, run: str, facts: CaptureFacts) -> Capture:
     data.objects.clear(f"snapshots/tenant={facts.tenant}")
     for path, unfinished in _unfinished(data, facts.tenant):
         if unfinished is None or unfinished.facts.wanted == facts.wanted or path.name == run:
-            _give_up(data, path)
+            _remove(path)
     return Capture.create(_path(data, facts.tenant, run), facts, data.keys.to_write())
 
 
@@ -63,13 +75,11 @@ def resume_capture(data: DataFolder, run: str, new: CaptureFacts) -> Capture | N
     Captures that began `RESUME_HOURS` before are too old to continue, and are removed. One without a single record is not continued: its
     name would say that the library was read sooner than it was.
     """
-    if data.is_shared:
-        _fetch_copies(data, new.tenant)
     oldest = datetime.fromisoformat(new.started_at) - timedelta(hours=RESUME_HOURS)
     resumable = None
     for path, unfinished in _unfinished(data, new.tenant):
         if unfinished is None or datetime.fromisoformat(unfinished.facts.started_at) <= oldest:
-            _give_up(data, path)
+            _remove(path)
             continue
         is_same = _same_run(unfinished.facts) == _same_run(new) and unfinished.key == data.keys.to_write()
         if is_same and unfinished.is_begun:
@@ -87,20 +97,30 @@ def _fetch_copies(data: DataFolder, tenant: str) -> None:
     A capture that no other machine has continued stays as it is, and so does what this one began before the state was shared. Another one
     without a copy goes: its snapshot was published or given up elsewhere, or it is less than a minute old.
     """
-    folder = f"{CAPTURES}/tenant={tenant}"
-    newest = newest_copies(data, folder)
-    for name in data.objects.folders(folder):
-        if f"{folder}/{name}" not in newest:  # published, or what a removal left that was killed
-            remove_copies(data.objects, f"{folder}/{name}")
+    newest = newest_copies(data, f"{CAPTURES}/tenant={tenant}")
     for path, local in _unfinished(data, tenant):
-        own, key = _copy_of(path), copies_key(tenant, local.facts.snapshot) if local is not None else ""
-        is_kept = own >= newest[key] if key in newest else not own
-        if local is not None and is_kept and not data.is_published(snapshot_key(tenant, local.facts.snapshot)):
-            newest.pop(key, None)
+        if local is not None and _is_newest(data, local.facts, newest):
+            newest.pop(copies_key(tenant, local.facts.snapshot), None)
         else:
             _remove(path)
     for key, copy in newest.items():
         fetch_copy(data.objects, copy, _path(data, tenant, f"copy-{key.rpartition('=')[2]}"))
+
+
+def _is_newest(data: DataFolder, local: CaptureFacts, newest: Mapping[str, str]) -> bool:
+    """Whether no other machine has continued or published a local capture. `newest`: its copy, if there is one, and others."""
+    key = copies_key(local.tenant, local.snapshot)
+    is_newest = local.fence >= fence_of(newest[key]) if key in newest else local.fence == 0
+    return is_newest and not data.is_published(snapshot_key(local.tenant, local.snapshot))
+
+
+def _remove_other_copies(data: DataFolder, tenant: str) -> None:
+    """Remove the copies of captures that are no longer: published, given up, or removed by a process that was killed meanwhile."""
+    folder = f"{CAPTURES}/tenant={tenant}"
+    local = {copies_key(tenant, capture.facts.snapshot) for _, capture in _unfinished(data, tenant) if capture}
+    for name in data.objects.folders(folder):
+        if f"{folder}/{name}" not in local:
+            remove_copies(data.objects, f"{folder}/{name}")
 
 
 def _unfinished(data: DataFolder, tenant: str) -> Iterator[tuple[Path, Capture | None]]:
@@ -114,20 +134,6 @@ def _unfinished(data: DataFolder, tenant: str) -> Iterator[tuple[Path, Capture |
 
 def _path(data: DataFolder, tenant: str, run: str) -> Path:
     return data.work_path / f"tenant={tenant}" / run
-
-
-def _copy_of(folder: Path) -> str:
-    """The key of the copy that a local capture was made from, or that was made of it last; empty where there is none."""
-    with storage_errors(folder), suppress(FileNotFoundError):
-        return (folder / Capture.COPY).read_text()
-    return ""
-
-
-def _give_up(data: DataFolder, folder: Path) -> None:
-    """Remove a capture, and its copies."""
-    if data.is_shared and (copy := _copy_of(folder)):
-        remove_copies(data.objects, copy.rpartition("/")[0])
-    _remove(folder)
 
 
 def _remove(folder: Path) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from pipelines.errors import StorageError
@@ -25,7 +24,7 @@ from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import CaptureFacts
 from pipelines.store.snapshots.file_list import FILE_LIST, FileList
 from pipelines.store.snapshots.snapshots import DataFolder, snapshot_key
-from pipelines.store.snapshots.unfinished import resume_capture
+from pipelines.store.snapshots.unfinished import continue_capture
 from tests.store.snapshot_factory import KEY, STARTED_AT
 
 COPIES = copies_key("old", "20261122T020000Z")
@@ -189,16 +188,18 @@ def test_what_killed_processes_left_of_copies_is_removed(bucket: Bucket, capture
     """A copy of a snapshot that is published, and the rest of a copy whose removal was stopped; another one stays."""
     data = DataFolder(tmp_path / "there", PersonalKeys([KEY]), bucket, Shared(tmp_path / "state.db"))
 
-    def resumed() -> Capture | None:
-        return resume_capture(data, "run", msgspec.structs.replace(capture.facts, wanted=["tasks"]))
+    def begin() -> None:
+        continue_capture(data, "old", "run", ["tasks"], base_url="https://other.example", api="v3", now=STARTED_AT)
 
     with copying(bucket, capture) as copy:
         copy.copy()
     bucket.put(f"{CAPTURES}/tenant=old/snapshot=20261101T020000Z/pages/users/0", b"there")
-    assert resumed() is None
+    begin()
     assert [*newest_copies(data)] == [COPIES]
     assert {entry.key.rpartition("/")[0] for entry in bucket.below(CAPTURES)} == {COPIES, f"{COPIES}/{Capture.FACTS}"}
     bucket.put(f"{snapshot_key('old', capture.facts.snapshot)}/{MANIFEST}", b"{}")
-    assert resumed() is None
+    begin()
     assert [*bucket.below(CAPTURES)] == []
-    assert [*data.work_path.glob("*/*")] == [], "what is published elsewhere is not there, either"
+    assert [path.name for path in data.work_path.glob("*/*")] == ["run"], (
+        "what is published elsewhere is not there, either"
+    )
