@@ -21,10 +21,10 @@ from pipelines.migration.plan.descriptions import (
     described_choices,
 )
 from pipelines.migration.plan.enumerations import BOOLEANS, entries_at, is_enumeration, words_in
+from pipelines.migration.plan.ids_in_values import IdsWithin, fields_with_ids, is_value, text_ids_in
 from pipelines.migration.plan.kinds_beside import DATA, objects_in, references_by_kind
 from pipelines.migration.plan.learned_fields import KnownFields, learn_from_shapes
 from pipelines.migration.plan.link_members import members_of_links
-from pipelines.migration.plan.numbers import IdsWithin, fields_with_ids, is_value, text_ids_in
 from pipelines.migration.plan.taken_apart import TakenApart
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut

@@ -22,6 +22,7 @@ from pipelines.migration.model.resource_types import (
     Source,
 )
 from pipelines.migration.plan.enumerations import BOOLEANS
+from pipelines.migration.plan.ids_in_values import IdsWithin
 from pipelines.migration.plan.learned_fields import resource_by_name
 from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapping import (
@@ -31,7 +32,6 @@ from pipelines.migration.plan.mapping import (
     code_of,
     fields_defined_by,
 )
-from pipelines.migration.plan.numbers import IdsWithin
 from pipelines.records.additional_fields import is_counter, is_managed
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut

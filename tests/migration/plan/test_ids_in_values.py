@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.migration.plan.numbers import fields_with_ids
+from pipelines.migration.plan.ids_in_values import fields_with_ids
 
 Listings = Callable[..., dict[str, RecordListing]]
 
@@ -105,6 +105,11 @@ def test_numbers_of_the_entries_of_a_list_are_no_ids(
 ) -> None:
     records = [{"entries": [{name: 1}, {name: last}]}, {"entries": [{name: 1}]}]
     assert bool(fields_with_ids(records, ["entries"], listings(**LIBRARY))) != are_places
+
+
+def test_an_id_is_found_behind_any_number_of_names(listings: Listings) -> None:
+    record = {"by": {f"name{letter}{number}": "x" for letter in "ab" for number in range(1_000)} | {"z": 7000}}
+    assert fields_with_ids([record], ["by"], listings(**LIBRARY))["by"].of == {"users": 1}
 
 
 UUID_OF_RECORD = "0e8400e2-9b41-41d4-a716-44665544000f"

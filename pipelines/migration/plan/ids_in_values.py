@@ -21,6 +21,9 @@ from pipelines.records.values import RecordId, decode_json, record_id
 MOST_VALUES = 10_000
 """Different values of a field that are compared."""
 
+MOST_PATHS = 1_000
+"""Paths within records that are told apart; values of all others count for the field."""
+
 MOST_TEXTS = 100_000
 """Different texts, numbers and words of a field that are compared with ids."""
 
@@ -160,9 +163,10 @@ def _values_by_path(
             for path, value in values_in((name,), record.get(name)):
                 in_record.setdefault(path, []).append(value)
         for path, values in in_record.items():
-            if path not in by_path:
-                by_path[path] = _Values(path)
-            by_path[path].add(values, with_words=with_words)
+            place = path if path in by_path or len(by_path) < MOST_PATHS else path[:1]
+            if place not in by_path:
+                by_path[place] = _Values(place)
+            by_path[place].add(values, with_words=with_words)
     return by_path
 
 
