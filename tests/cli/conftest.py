@@ -1,4 +1,4 @@
-"""One sandbox, and one backup of the whole real library, for all tests that only read them."""
+"""One sandbox, and one backup of a real library, for all tests that only read them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from tests.cli.command import Installation, Outcome
 from tests.sandbox.process import SandboxProcess
 
-SMALL = 120
+LARGE, SMALL = 1_200, 120
 
 
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[SandboxProcess]:
-    """The real library, one of three pages for faults, and an empty one; no limit."""
-    tenants = ("--tenant=library=real", f"--tenant=small=real:{SMALL}", "--tenant=bare=empty")
+    """A library of real records, one of three pages for faults, and an empty one; no limit."""
+    tenants = (f"--tenant=library=real:{LARGE}", f"--tenant=small=real:{SMALL}", "--tenant=bare=empty")
     with SandboxProcess(*tenants, "--requests-per-minute", "0") as process:
         yield process
 
@@ -31,7 +31,7 @@ class BackedUp(Installation):
 
 @pytest.fixture(scope="session")
 def library(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> BackedUp:
-    """The whole real library, backed up with --json. Tests only read it."""
+    """The larger library, backed up with --json. Tests only read it."""
     installation = Installation.make(tmp_path_factory.mktemp("library"), sandbox, "library")
     return BackedUp(installation.folder, sandbox, "library", installation.backup("--json"))
 

@@ -13,7 +13,7 @@ import pytest
 
 import bookferry
 from tests.cli.command import PATIENCE, Installation, environment
-from tests.cli.conftest import SMALL, BackedUp
+from tests.cli.conftest import LARGE, SMALL, BackedUp
 from tests.cli.modes import open_to_others
 from tests.cli.web_interface import WebInterface
 from tests.sandbox.process import SandboxProcess
@@ -141,4 +141,4 @@ def test_an_analysts_own_packages_do_no_harm(first: str, library: BackedUp, tmp_
         text=True,
         check=False,
     )
-    assert done.stdout == f"42 True (5445,) {tmp_path / 'pipelines' / '__init__.py'}\n", done.stderr
+    assert done.stdout == f"42 True ({LARGE},) {tmp_path / 'pipelines' / '__init__.py'}\n", done.stderr

@@ -38,7 +38,7 @@ MEMBERS_APART = {"collections": {"fields": NAMES, "lists": PUBLICATIONS}}
 
 @pytest.fixture
 def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LibraryPair]:
-    tenants = ("--tenant=library=real:6", "--tenant=target=real:6", "--tenant=empty=empty")
+    tenants = ("--tenant=library=real:4", "--tenant=target=real:4", "--tenant=empty=empty")
     with SandboxProcess(*tenants, "--requests-per-minute", "0") as sandbox:
         yield make_pair(tmp_path, sandbox, getattr(request, "param", "target"))
 
@@ -223,7 +223,6 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(
         *("raw_hard_copy_borrowers", "hard_copy_borrowers", "raw_task_assignees", "task_assignees"),
     }
     resources = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
-    assert pair.plan(snapshot, resources=resources).types["tasks"].left_out == {"remark_ids": "unknown_reference"}
     mapping = pair.map(snapshot)
     asked = [mapping.text.splitlines()[question.line - 1] for question in mapping.questions()]
     lines = [

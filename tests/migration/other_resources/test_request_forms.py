@@ -117,20 +117,6 @@ def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, when: st
         check_whole(through, snapshot, plan)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_process_killed_within_the_first_create_with_a_key_makes_nothing_twice(pair: LibraryPair, when: str) -> None:
-    with KillingWay(pair.sandbox.url) as way:
-        through = pair.through_proxy(way.url)
-        reshape(pair, "missing", FIELDS, wrapped="collection")
-        say(through, 'wrapped_in = "collection"')
-        snapshot = through.newest()
-        plan, _creates = plan_creates(through, snapshot)
-        way.assert_kills(through.config, plan.name, "POST", "/collections$", when, body=b'{"collection": {')
-        assert through.apply(plan).failed == 0
-        check_whole(through, snapshot, plan)
-
-
 def test_the_id_of_a_new_record_is_read_where_the_mapping_file_says(pair: LibraryPair) -> None:
     """The description shows where the answer has it."""
     reshape(pair, "follows", FIELDS)
