@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from pipelines.backup.flow import Backup
 from pipelines.service.clock import Clock
 from pipelines.store.snapshots.manifest import Manifest
 from pipelines.store.snapshots.snapshots import Snapshot
+from tests.service.manual_clock import ManualClock
+from tests.service.scripted import Script, ScriptedServer
 
 CONFIG = """
 data = "library-data"
@@ -79,6 +82,15 @@ class BackupRunner:
         """Rows of the raw table of publications."""
         rows: list[dict[str, Any]] = pq.read_table(snapshot.path / "raw" / "publications.parquet").to_pylist()
         return rows
+
+
+@contextmanager
+def backups_of(
+    folder: Path, serve: Script, clock: Clock | None = None
+) -> Iterator[tuple[BackupRunner, ScriptedServer]]:
+    """Backups of a scripted library without its files; waits end at once."""
+    with ScriptedServer(serve) as server:
+        yield BackupRunner(folder, server.url, "files = false", clock or ManualClock()), server
 
 
 def notes_on_reading(manifest: Manifest) -> list[str]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipelines.errors import BookferryError
-from tests.backup.runner import BackupRunner
-from tests.service.manual_clock import ManualClock
-from tests.service.scripted import Answer, Received, ScriptedServer
+from tests.backup.runner import backups_of
+from tests.service.scripted import Answer, Received
 
 RECORDS = 260
 
@@ -55,7 +53,7 @@ class Library:
         self.bad, self.answer, self.headers, self.size = {*bad}, answer, headers, size
         self.most, self.allowed, self.endpoint = most, allowed, endpoint
         self.ids: Sequence[int] = range(records, 0, -1) if newest_first else range(1, records + 1)
-        self.url, self.passes = "", False
+        self.passes = False
 
     def serve(self, request: Received) -> Answer:
         """A page of the list."""
@@ -74,18 +72,9 @@ class Library:
             return ANSWERS["404"]  # beyond the end
         headers = {"x-total": str(len(self.ids))} if self.headers in ("both", "total") else {}
         if self.headers in ("both", "link") and page * size < len(self.ids):
-            headers["link"] = f'<{self.url}/api/v2{self.endpoint}?per_page={size}&page={page + 1}>; rel="next"'
+            headers["link"] = f'</api/v2{self.endpoint}?per_page={size}&page={page + 1}>; rel="next"'
         body = {"records": [{"id": number, "title": f"Title {number}"} for number in ids]}
         return Answer(body, headers=headers)
-
-
-@contextmanager
-def backed_up(
-    folder: Path, library: Library, serve: Callable[[Received], Answer] | None = None
-) -> Iterator[tuple[BackupRunner, ScriptedServer]]:
-    with ScriptedServer(serve or library.serve) as server:
-        library.url = server.url
-        yield BackupRunner(folder, server.url, "files = false", ManualClock()), server
 
 
 GAP = re.compile(
@@ -144,7 +133,7 @@ def test_everything_else_is_read_and_each_gap_is_named(
     tmp_path: Path, library: Library, lost: set[int], requests: int
 ) -> None:
     """By its places and its neighbours; after the tries of its page, a dozen parts, one of them once more, and what is beside it."""
-    with backed_up(tmp_path, library) as (runner, server):
+    with backups_of(tmp_path, library.serve) as (runner, server):
         snapshot = runner.back_up()
         assert len(server.received) <= requests
     manifest, ids, named = snapshot.manifest, [*library.ids], set[int]()
@@ -176,7 +165,7 @@ def test_a_part_that_fails_once(tmp_path: Path, status: int, sizes: set[int]) ->
         failed.add(request.target)
         return once if is_new else library.serve(request)
 
-    with backed_up(tmp_path, library, serve) as (runner, _server):
+    with backups_of(tmp_path, serve) as (runner, _server):
         snapshot = runner.back_up()
     assert {row["id"] for row in runner.raw_rows(snapshot)} == {*library.ids} - {120}
 
@@ -197,7 +186,7 @@ def test_a_list_of_which_nothing_can_be_read(
     def serve(request: Received) -> Answer:
         return library.serve(request) if served is None or len(server.received) < served else ANSWERS[answer]
 
-    with backed_up(tmp_path, library, serve) as (runner, server):
+    with backups_of(tmp_path, serve) as (runner, server):
         with pytest.raises(BookferryError, match=answer):
             runner.back_up()
         assert len(server.received) < requests
@@ -207,7 +196,7 @@ def test_a_failure_that_passes(tmp_path: Path) -> None:
     """At once, it leaves no gap. Later, the record is asked for again: a partial snapshot is never the newest complete one."""
     library = Library({120}, ANSWERS["422"])
     library.passes = True
-    with backed_up(tmp_path, library) as (runner, _server):
+    with backups_of(tmp_path, library.serve) as (runner, _server):
         assert runner.back_up("first").manifest.complete
         library.bad, library.passes = {120}, False
         assert not runner.back_up("second").manifest.complete

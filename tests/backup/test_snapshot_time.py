@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import TemporaryError
-from tests.backup.runner import BackupRunner
+from tests.backup.runner import backups_of
 from tests.backup.test_gaps import ANSWERS, Library
 from tests.service.manual_clock import ManualClock
-from tests.service.scripted import Answer, Received, ScriptedServer
+from tests.service.scripted import Answer, Received
 
 
 @pytest.mark.parametrize(("answered", "keeps_name"), [(0, False), (4, True)])
@@ -23,9 +23,7 @@ def test_a_run_that_read_nothing_gives_its_name_to_none(tmp_path: Path, answered
     def serve(request: Received) -> Answer:
         return ANSWERS["500"] if outage and len(server.received) > answered else library.serve(request)
 
-    with ScriptedServer(serve) as server:
-        library.url = server.url
-        runner = BackupRunner(tmp_path, server.url, "files = false", clock)
+    with backups_of(tmp_path, serve, clock) as (runner, server):
         begun = clock.now()
         with pytest.raises(TemporaryError):
             runner.back_up("first")
@@ -49,9 +47,7 @@ def test_a_wait_before_the_first_page_is_before_the_snapshot(tmp_path: Path, pag
             clock.sleep(waits.pop())
         return library.serve(request)
 
-    with ScriptedServer(serve) as server:
-        library.url = server.url
-        runner = BackupRunner(tmp_path, server.url, "files = false", clock)
+    with backups_of(tmp_path, serve, clock) as (runner, _server):
         snapshot = runner.back_up()
     manifest = snapshot.manifest
     started = datetime.fromisoformat(manifest.started_at)

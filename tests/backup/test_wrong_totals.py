@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import PagingLoopError
-from tests.backup.runner import BackupRunner
-from tests.service.manual_clock import ManualClock
-from tests.service.scripted import Answer, Received, ScriptedServer
+from tests.backup.runner import backups_of
+from tests.service.scripted import Answer, Received
 
 ALL_LINKS, NEXT, NO_LINKS = ("first", "last", "next"), ("next",), ()
 
@@ -30,7 +29,7 @@ class Library:
         deleted: int | None = None,
     ) -> None:
         self.ids, self.total, self.links, self.shown, self.deleted = [*ids], total, links, shown, deleted
-        self.url, self.requests = "", 0
+        self.requests = 0
 
     def serve(self, request: Received) -> Answer:
         """A page of the list."""
@@ -42,7 +41,7 @@ class Library:
         size, page = min(int(request.query["per_page"]), 50), int(request.query["page"])
         last = -(-len(self.ids) // size)
         pages = {"first": 1, "last": last} | ({"next": page + 1} if page < last else {})
-        address = f"{self.url}/api/v2/publications?per_page={size}&page="
+        address = f"/api/v2/publications?per_page={size}&page="
         links = [f'<{address}{pages[name]}>; rel="{name}"' for name in self.links if name in pages]
         headers = {"link": ", ".join(links)} | ({} if self.total is None else {"x-total": str(self.total)})
         ids = filter(self.shown, self.ids[(page - 1) * size : page * size])
@@ -88,9 +87,7 @@ def test_every_record_is_read_whatever_x_total_says(
     tmp_path: Path, library: Library, complete: bool, most: int
 ) -> None:
     """While `next` leads further, there is more (service.md#lists)."""
-    with ScriptedServer(library.serve) as server:
-        library.url = server.url
-        runner = BackupRunner(tmp_path, server.url, "files = false", ManualClock())
+    with backups_of(tmp_path, library.serve) as (runner, _server):
         snapshot = runner.back_up()
     ids = {row["id"] for row in runner.raw_rows(snapshot)}
     facts = snapshot.manifest.resources["publications"]
@@ -107,14 +104,12 @@ def test_a_ring_of_links_ends(tmp_path: Path) -> None:
         if not request.path.endswith("/publications"):
             return Answer({}, status=404)
         requests.append(page := int(request.query["page"]))
-        address = f"{server.url}/api/v2/publications?per_page=50&page={page % 3 + 1}"
+        address = f"/api/v2/publications?per_page=50&page={page % 3 + 1}"
         records = [{"cover": f"https://storage/c?X-Amz-Signature={len(requests)}{number:062}"} for number in range(50)]
         return Answer({"records": records}, headers={"link": f'<{address}>; rel="next"'})
 
-    with ScriptedServer(serve) as server:
-        runner = BackupRunner(tmp_path, server.url, "files = false", ManualClock())
-        with pytest.raises(PagingLoopError):
-            runner.back_up()
+    with backups_of(tmp_path, serve) as (runner, _server), pytest.raises(PagingLoopError):
+        runner.back_up()
     assert len(requests) < 10
 
 
@@ -132,8 +127,7 @@ def test_a_page_that_says_that_more_follows_is_not_the_list(
     def serve(request: Received) -> Answer:
         return Answer(body) if request.path.endswith("/publications") else Answer({}, status=404)
 
-    with ScriptedServer(serve) as server:
-        runner = BackupRunner(tmp_path, server.url, "files = false", ManualClock())
+    with backups_of(tmp_path, serve) as (runner, _server):
         if says:
             with pytest.raises(PagingLoopError):
                 runner.back_up()

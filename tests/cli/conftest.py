@@ -16,8 +16,13 @@ LARGE, SMALL = 1_200, 120
 
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[SandboxProcess]:
-    """A library of real records, one of three pages for faults, and an empty one; no limit."""
-    tenants = (f"--tenant=library=real:{LARGE}", f"--tenant=small=real:{SMALL}", "--tenant=bare=empty")
+    """A library of real records, one of three pages for faults, one of a few records, and an empty one; no limit."""
+    tenants = (
+        f"--tenant=library=real:{LARGE}",
+        f"--tenant=small=real:{SMALL}",
+        "--tenant=few=real:12",
+        "--tenant=bare=empty",
+    )
     with SandboxProcess(*tenants, "--requests-per-minute", "0") as process:
         yield process
 

@@ -17,13 +17,13 @@ from dagster._daemon.types import DaemonHeartbeat
 from psycopg.conninfo import conninfo_to_dict
 
 from cli.dagster_runs import ALIVE_SECONDS, SELECTED_ASSETS, failed_runs, scheduler_runs
+from pipelines.migration.apply.run import Selection
 from pipelines.overview.libraries import ProblemCode, overview
-from pipelines.scopes import SCOPES
 from pipelines.settings.config_file import load_settings
 from pipelines.store.stores import open_data
-from tests.backup.other_resources.signing import sign_in
 from tests.cli.command import Installation, run
 from tests.cli.conftest import SMALL
+from tests.migration.library_pair import LibraryPair
 from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess
 
@@ -61,38 +61,40 @@ def test_before_and_after_the_first_backup(installation: Installation) -> None:
         assert (later.exit_status, [problem.code for problem in later.libraries[0].problems]) == (status, problems)
 
 
-def test_a_migration_that_was_begun(installation: Installation, sandbox: SandboxProcess) -> None:
+def test_a_migration_that_was_begun(sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan waits; one that was begun needs attention until its verification found the target equal, or a later one was begun."""
-    config = installation.add_v3("bare", "bare")
-    signed_out = installation.answer("status", status=4)
-    assert [codes(one) for one in signed_out["libraries"] if one["tenant"] == "bare"] == [["backup", "sign_in"]]
-    sign_in(config, "bare", sandbox, "bare", SCOPES)
-    installation.backup("--json")
-
-    def planned() -> str:
-        return str(installation.answer("migrate", "plan", "small", "bare", "--newest")["plan"])
+    monkeypatch.setenv("TEST_USER", sandbox.user)
+    monkeypatch.setenv("TEST_PASSWORD", sandbox.password)
+    pair = LibraryPair.at(tmp_path, sandbox, "few", "bare")
+    settings, snapshot = load_settings(pair.config), pair.back_up()
 
     def state() -> tuple[list[tuple[str, bool, str]], bool]:
-        document = installation.run("status", "--json").document
-        [bare] = (one for one in document["libraries"] if one["tenant"] == "bare")
-        plans = [(one["plan"], one["begun"], one["waits_for"]) for one in document["plans"]]
-        return plans, "migration" in codes(bare)
+        now = overview(settings, open_data(settings), datetime.now(UTC))
+        plans = [(plan.plan, plan.begun, plan.waits_for) for plan in now.plans]
+        [codes] = [[problem.code for problem in one.problems] for one in now.libraries if one.tenant == "new"]
+        return plans, ProblemCode.MIGRATION in codes
 
-    first = planned()
-    assert state() == ([(first, False, "its application")], False)
-    installation.answer("migrate", "apply", first, "--limit", "10")
-    second = planned()
-    assert [name for name, _begun, _waits_for in state()[0]] == [first, second]
-    installation.answer("migrate", "apply", second, "--limit", "10")
+    first = pair.plan(snapshot)
+    assert state() == ([(first.name, False, "its application")], False)
+    pair.apply(first, selection=Selection(limit=4))
+    second = pair.plan(snapshot)
+    assert [name for name, _begun, _waits_for in state()[0]] == [first.name, second.name]
+    pair.apply(second, selection=Selection(limit=4))
     [(name, begun, waits_for)], needs_attention = state()
-    assert (name, begun, waits_for[:16], needs_attention) == (second, True, "the rest of its ", True)
-    installation.answer("migrate", "apply", second)
-    assert state() == ([(second, True, "its verification")], True)
-    installation.answer("migrate", "verify", second)
+    assert (name, begun, waits_for[:16], needs_attention) == (second.name, True, "the rest of its ", True)
+    pair.apply(second)
+    assert state() == ([(second.name, True, "its verification")], True)
+    pair.verify(second)
     assert state() == ([], False)
-    for taken_back, left in ((second, [first]), (first, [])):
-        installation.answer("migrate", "undo", taken_back, "--really")
+    for taken_back, left in ((second, [first.name]), (first, [])):
+        pair.undo(taken_back, really=True)
         assert [name for name, _begun, _waits_for in state()[0]] == left
+
+
+def test_a_library_in_which_nobody_has_signed_in(installation: Installation) -> None:
+    installation.add_v3("bare", "bare")
+    libraries = installation.answer("status", status=4)["libraries"]
+    assert [codes(one) for one in libraries if one["tenant"] == "bare"] == [["backup", "sign_in"]]
 
 
 def test_the_scheduler_is_seen_in_dagsters_own_file(

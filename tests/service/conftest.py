@@ -64,12 +64,12 @@ def client_for(tmp_path: Path, clock: ManualClock) -> Iterator[ClientFor]:
 @pytest.fixture(scope="session")
 def running_sandbox() -> Iterator[SandboxProcess]:
     """One sandbox process for all tests; use `sandbox`."""
-    with SandboxProcess("--requests-per-minute", "0") as process:
+    with SandboxProcess("--tenant=library=real:120", "--requests-per-minute", "0") as process:
         yield process
 
 
 @pytest.fixture
 def sandbox(running_sandbox: SandboxProcess) -> SandboxProcess:
-    """The sandbox with the real library, reset, without a limit."""
+    """The sandbox with a library of real records, reset, without a limit."""
     running_sandbox.reset()
     return running_sandbox

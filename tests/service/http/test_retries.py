@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from email.utils import format_datetime
-from typing import Any
 
 import httpx
 import pytest
@@ -13,11 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import TemporaryError
-from pipelines.service.client import LibraryClient
 from pipelines.service.http.retries import MAX_THROTTLED, MAX_TRIES, RetryTransport
 from pipelines.service.http.retry_after import DEFAULT_PAUSE, retry_after
-from pipelines.service.listing.listing import Listing
-from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import MIDNIGHT, ManualClock
 
 URL = "http://library.test/api/v2/publications"
@@ -147,34 +142,3 @@ def test_429s_are_no_failures_but_must_end(clock: ManualClock) -> None:
     assert service.tries == MAX_THROTTLED
     assert retries == [("429 Too Many Requests", DEFAULT_PAUSE)] * (MAX_THROTTLED - 1)
     assert MAX_THROTTLED * DEFAULT_PAUSE > 60
-
-
-@pytest.fixture
-def listing(sandbox: SandboxProcess, client_for: Callable[..., LibraryClient]) -> Listing:
-    """The whole real library, from the sandbox."""
-    return Listing(client_for(sandbox.base_url()), ["publications/all"])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("fault", "details"),
-    [
-        ("status", {"status": 503}),
-        ("status", {"status": 500, "when": "after"}),
-        ("status", {"status": 503, "retry_after": "http-date"}),
-        ("status", {"status": 429, "retry_after": 3}),
-        ("status", {"status": 429, "retry_after": "later"}),
-        ("reset", {}),
-        ("reset", {"when": "after"}),
-        ("cut", {}),
-        ("garble", {}),
-    ],
-)
-def test_a_listing_survives_each_fault(
-    sandbox: SandboxProcess, listing: Listing, fault: str, details: dict[str, Any]
-) -> None:
-    """I8, I9: a GET is repeated and the listing is complete, whatever went wrong on two of its pages."""
-    sandbox.fault(fault, path=r"page=3(&|$)", times=2, **details)
-    sandbox.fault(fault, path=r"page=109(&|$)", times=1, **details)
-    assert sum(len(page.records) for page in listing.pages()) == 5445
-    assert listing.facts.requests == sandbox.counts()["requests"] == 109 + 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from pipelines.service.http.retry_after import DEFAULT_PAUSE
 from pipelines.service.http.transport import BudgetTransport
 from pipelines.state.local import LocalState
 from tests.service.manual_clock import ManualClock
-from tests.service.scripted import Answer, Script, ScriptedServer
 
 Step = tuple[float, str, bytes]
 """Seconds to wait, the event that httpcore then reports, and the method of its request."""
@@ -116,25 +114,6 @@ def test_a_429_stops_every_request_for_the_full_time(
     paused, other = (Budget(LocalState(tmp_path / "state.db"), "library", 60, clock) for _ in range(2))
     send(paused, clock, [], httpx.Response(429, headers=headers))
     assert seconds_until_free(other, clock) == pytest.approx(seconds)
-
-
-@pytest.mark.long
-def test_over_a_real_socket_each_request_is_charged_once(
-    tmp_path: Path, serve: Callable[[Script], ScriptedServer]
-) -> None:
-    """I1: httpcore really reports when the headers leave; budget and server agree, also on a reused connection."""
-    server = serve(lambda _: Answer([]))
-    clock = SystemClock()
-    shared = Budget(LocalState(tmp_path / "state.db"), "library", 100, clock)
-    with BudgetTransport(httpx.HTTPTransport(), budget=shared, clock=clock) as ring:
-        for _ in range(3):
-            asked = clock.monotonic()
-            response = ring.handle_request(httpx.Request("GET", f"{server.url}/", headers={"host": "x"}))
-            assert asked <= response.extensions[LEFT_AT] <= clock.monotonic()
-            response.read()
-        with pytest.raises(httpx.ConnectError):
-            ring.handle_request(httpx.Request("GET", "http://127.0.0.1:1/"))
-    assert (shared.requests, shared.used(), len(server.received)) == (3, 3, 3)
 
 
 def test_a_run_that_is_stopped_while_it_waits_keeps_no_slot(tmp_path: Path) -> None:
