@@ -92,6 +92,7 @@ def assert_as_if_nobody_had(runner: BackupRunner, undisturbed: Snapshot) -> None
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     assert len(runner.blobs()) == verified.blobs, "no blob that nothing needs"
     assert not [path for path in data.work_path.rglob("*") if path.is_file()]
+    assert not (runner.data / "files" / "tmp" / "tenant=old").exists()
 
 
 @pytest.fixture

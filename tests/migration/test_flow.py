@@ -31,29 +31,6 @@ def source_records(snapshot: Snapshot) -> list[dict[str, Any]]:
     return [json.loads(payload) for payload in raw.column("payload").to_pylist()]
 
 
-@pytest.mark.long
-def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(
-    pair: LibraryPair, snapshot: Snapshot
-) -> None:
-    plan = pair.plan(snapshot)
-    facts = plan.facts
-    assert facts.counts == {"publications": {"create": RECORDS}}
-    assert facts.files.upload > facts.files.covers > 0
-    assets = facts.files.upload - facts.files.covers
-    lists, descriptions = 1, 1
-    assert facts.requests == RECORDS + 2 * assets + facts.files.covers + lists + descriptions
-    before = pair.requests()
-    result = pair.apply(plan)
-    assert (result.created, result.failed, result.complete) == (RECORDS, 0, True)
-    assert result.files_uploaded == facts.files.upload
-    assert pair.requests() - before == result.requests == facts.requests
-    moved = pair.publications()
-    wanted = [comparable(record) for record in source_records(snapshot)]
-    assert sorted(map(json.dumps, map(comparable, moved))) == sorted(map(json.dumps, wanted))
-    assert sum(len(record["assets"]) for record in moved) == assets
-    assert sum(record["cover"] is not None for record in moved) == facts.files.covers
-
-
 def test_a_plan_that_was_altered_is_refused(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot)
     rows, facts = plan.path(ROWS), plan.path(FACTS)

@@ -23,6 +23,7 @@ from pipelines.state.local import LocalState
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
+from tests.migration.test_flow import comparable, source_records
 
 WITH_PDF = 85
 """A record of the source that has a file."""
@@ -30,8 +31,10 @@ WITH_PDF = 85
 
 def apply_new_plan(pair: LibraryPair, snapshot: Snapshot) -> Plan:
     """Returns a plan that is applied completely."""
-    plan = pair.plan(snapshot)
-    assert pair.apply(plan).complete
+    plan, before = pair.plan(snapshot), pair.requests()
+    applied = pair.apply(plan)
+    assert (applied.complete, applied.files_uploaded) == (True, plan.facts.files.upload)
+    assert pair.requests() - before == applied.requests == plan.facts.requests
     return plan
 
 
@@ -162,9 +165,9 @@ def test_evidence_is_a_complete_and_valid_bag(pair: LibraryPair, snapshot: Snaps
     assert "signature" not in str(target.column("payload").to_pylist()).lower(), (
         "I10: nothing that opens a file is handed on"
     )
-    assert {json.loads(payload)["title"] for payload in target.column("payload").to_pylist()} == {
-        record["title"] for record in pair.publications()
-    }
+    moved = map(json.loads, target.column("payload").to_pylist())
+    contents = [sorted(json.dumps(comparable(one)) for one in side) for side in (source_records(snapshot), moved)]
+    assert contents[0] == contents[1]
     journal = [json.loads(line) for line in (folder / "data" / "journal.jsonl").read_text().splitlines()]
     assert {(entry["kind"], entry["state"]) for entry in journal} == {
         ("create", "done"),

@@ -46,6 +46,19 @@ def visit(tmp_path: Path) -> Iterator[Visit]:
         yield start
 
 
+@pytest.fixture
+def expired(visit: Visit) -> Visit:
+    """The same, signed in with an access token that has ended."""
+
+    def start(*options: Any, **more: Any) -> tuple[Home, ForeignService]:
+        home, service = visit(*options, **more)
+        sign_in(home, service)
+        service.access.clear()
+        return home, service
+
+    return start
+
+
 def sign_in(home: Home, service: ForeignService, **changes: str | None) -> Grant:
     """Signs in as a person who allows everything."""
     with signing_in(home.settings, "new", state=home.state) as login:
@@ -110,14 +123,12 @@ def test_a_server_that_forgets_the_refresh_token(visit: Visit) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("auth", ["client_secret_basic", "client_secret_post"])
-def test_confidential_clients(visit: Visit, auth: str) -> None:
+def test_confidential_clients(expired: Visit, auth: str) -> None:
     """RFC 6749, 2.3.1: id and secret are form-encoded before they become Basic credentials.
 
     The secret is stored, because it is issued once.
     """
-    home, service = visit(more=f'client_auth = "{auth}"')
-    sign_in(home, service)
-    service.access.clear()
+    home, service = expired(more=f'client_auth = "{auth}"')
     assert home.read().status_code == 200
     exchange = service.tokens_asked("authorization_code")[0]
     assert exchange.form["resource"] == f"{service.base_url}/api/v3"
@@ -160,12 +171,10 @@ def test_a_client_that_an_administrator_issued(visit: Visit, monkeypatch: pytest
     ],
 )
 def test_a_library_that_forgot_our_client(
-    visit: Visit, refusal: tuple[int, bytes], expected: str, registrations: int
+    expired: Visit, refusal: tuple[int, bytes], expected: str, registrations: int
 ) -> None:
     """The next login registers a new client, once. Registrations are few: ours is forgotten only where the server says so."""
-    home, service = visit()
-    sign_in(home, service)
-    service.access.clear()
+    home, service = expired()
     service.liberties.refusal = refusal
     with pytest.raises(SignInError, match=rf"{expected}.*bookferry login new"):
         home.read()
@@ -302,12 +311,11 @@ def test_an_answer_that_is_refused(visit: Visit, changes: dict[str, str | None],
     ],
 )
 def test_a_refresh_that_is_refused(
-    visit: Visit, refusal: tuple[int, bytes], kind: type[BookferryError], expected: str
+    expired: Visit, refusal: tuple[int, bytes], kind: type[BookferryError], expected: str
 ) -> None:
     """Each message says what to do; no response counts as a success, and no message shows a secret."""
-    home, service = visit()
-    grant = sign_in(home, service)
-    service.access.clear()
+    home, service = expired()
+    grant = home.grant
     service.liberties.refusal = refusal
     with home.client(clock=ManualClock(5_000.0)) as client, pytest.raises(kind, match=expected) as caught:
         client.get(f"{client.api_url}/publications")
@@ -318,11 +326,9 @@ def test_a_refresh_that_is_refused(
         assert home.read().status_code == 200
 
 
-def test_a_token_for_something_else(visit: Visit) -> None:
+def test_a_token_for_something_else(expired: Visit) -> None:
     """service.md#errors: "audience mismatch". No refresh is wasted on it."""
-    home, service = visit(Liberties(challenge='Bearer error="invalid_token", error_description="audience mismatch"'))
-    sign_in(home, service)
-    service.access.clear()
+    home, service = expired(Liberties(challenge='Bearer error="invalid_token", error_description="audience mismatch"'))
     with pytest.raises(SignInError, match=r"audience mismatch.*REST API.*bookferry login new"):
         home.read()
     assert service.tokens_asked("refresh_token") == []
@@ -367,23 +373,19 @@ def test_a_token_that_ends_in_the_middle_of_200_pages(visit: Visit) -> None:
     ],
 )
 def test_a_page_is_not_read_around_a_sign_in_that_cannot_be_renewed(
-    visit: Visit, refusal: tuple[int, bytes], expected: str, requests: int
+    expired: Visit, refusal: tuple[int, bytes], expected: str, requests: int
 ) -> None:
     """Each smaller page, and each further address of the list, would ask for a token again, for a minute."""
-    home, service = visit()
-    sign_in(home, service)
-    service.access.clear()
+    home, service = expired()
     service.liberties.refusal = refusal
     with home.client(clock=ManualClock()) as client, pytest.raises(TemporaryError, match=expected):
         next(Listing(client, ["publications/all", "publications"]).pages())
     assert len(service.tokens_asked("refresh_token")) == requests
 
 
-def test_a_write_is_not_unclear_where_its_sign_in_cannot_be_renewed(visit: Visit) -> None:
+def test_a_write_is_not_unclear_where_its_sign_in_cannot_be_renewed(expired: Visit) -> None:
     """I8: nothing of it was sent, so nothing is looked up."""
-    home, service = visit()
-    sign_in(home, service)
-    service.access.clear()
+    home, service = expired()
     service.liberties.refusal = (200, b'{"access_token": "a", "token_type": "mac"}')
     with home.client() as client, pytest.raises(TemporaryError, match="the type mac"):
         client.write("POST", "publications", {})
@@ -410,11 +412,9 @@ def test_a_token_is_renewed_ahead_of_its_end(visit: Visit) -> None:
         assert home.grant.left(clock) == pytest.approx(3600, abs=5)
 
 
-def test_a_refresh_is_noted_before_it_leaves_and_kept_before_it_is_used(visit: Visit) -> None:
+def test_a_refresh_is_noted_before_it_leaves_and_kept_before_it_is_used(expired: Visit) -> None:
     """I3: if the process dies between, the next one knows that a response may be lost; the new token is durable before its first use."""
-    home, service = visit()
-    sign_in(home, service)
-    service.access.clear()
+    home, service = expired()
     noted: list[float | None] = []
     used: list[tuple[str, str]] = []
     issue, handle = service.token, service.api

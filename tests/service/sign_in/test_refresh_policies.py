@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import signal
-from multiprocessing.synchronize import Barrier
 
 import pytest
 
 from pipelines.errors import SignInError
 from pipelines.service.sign_in.token_refresh import TokenRefresher
-from tests.forks import CONTEXT, kill_at
+from tests.forks import kill_at
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import SECONDS, Home
 
@@ -92,26 +91,6 @@ def test_a_refresh_that_had_no_effect_costs_nothing(
     assert signed_in.read().status_code == 200
     assert signed_in.refreshes() == 2
     assert signed_in.stored.refreshing_since is None
-
-
-def read_together(home: Home, together: Barrier) -> None:
-    with home.client() as client:
-        together.wait(SECONDS)
-        for _ in range(10):
-            assert client.get(f"{client.api_url}/publications").headers["x-total"] == "120"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("policy", ["strict", "at_once"])  # those that forgive less than the others
-def test_two_processes_at_once_refresh_once(signed_in: Home, policy: str) -> None:
-    """I3: under the strict policy, two refreshes at once would end the tokens of both."""
-    together = CONTEXT.Barrier(2)
-    processes = [signed_in.start(read_together, together) for _ in range(2)]
-    for process in processes:
-        process.join(SECONDS)
-        assert process.exitcode == 0
-    assert signed_in.refreshes() == 1
-    assert signed_in.read().status_code == 200
 
 
 @pytest.mark.long

@@ -78,13 +78,6 @@ def hold(store_for: Open, pipe: Connection) -> None:
         pipe.recv()
 
 
-def count_to_ten(store_for: Open) -> None:
-    for _ in range(10):
-        with store_for().leased(CLOCK) as leased:
-            kept = leased.read()
-            leased.write(replace(kept, ended=str(int(kept.ended or 0) + 1)))
-
-
 def write_for_ever(store_for: Open) -> None:
     store = store_for()
     for number in count(1):
@@ -115,16 +108,6 @@ def test_the_lease_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
     with store.leased(CLOCK, seconds=SECONDS) as leased:
         leased.write(connection())
     assert store.read() == connection()
-
-
-@pytest.mark.long
-def test_processes_lose_no_change(store_for: Open) -> None:
-    """Lease, read again, write: two processes that count together miss no number."""
-    processes = [start(count_to_ten, store_for) for _ in range(2)]
-    for process in processes:
-        process.join(SECONDS)
-        assert process.exitcode == 0
-    assert store_for().read().ended == "20"
 
 
 @pytest.mark.long
