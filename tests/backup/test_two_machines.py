@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.objects.buckets import Bucket
 from pipelines.store.objects.objects import MANIFEST
-from pipelines.store.snapshots.capture_copies import CAPTURES, CaptureCopy
+from pipelines.store.snapshots.capture_copies import CAPTURES, CaptureCopy, newest_copies
 from pipelines.store.snapshots.snapshots import BLOBS, Snapshot
 from tests.backup.runner import take_steps
 from tests.cli.command import PATIENCE, ROOT
@@ -89,9 +90,10 @@ def read(config: Path) -> None:
 
 
 def copied(config: Path) -> int:
-    """How many segments of pages the bucket has."""
+    """How many segments of pages the copy in the bucket has: a segment is there before the list that names it."""
     with Backup.open(config) as backup:
-        return len([one for one in backup.data.objects.below(CAPTURES) if "/pages/" in one.key])
+        lists = [json.loads(backup.data.objects.read(copy)) for copy in newest_copies(backup.data).values()]
+        return sum(len(files.get("pages/publications", ())) for files in lists)
 
 
 def killed_within_the_listing(config: Path, sandbox: SandboxProcess, *, alone: bool = False) -> int:
