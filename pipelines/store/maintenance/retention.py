@@ -97,15 +97,15 @@ def _newest_of_each_resource(newest_first: Sequence[Snapshot]) -> dict[str, list
 def _representatives(
     newest_first: Iterable[Snapshot], count: int, good: set[str], period_of: Callable[[Snapshot], str]
 ) -> Iterator[tuple[str, Snapshot]]:
-    """Yields period and snapshot: the newest good one of the newest `count` periods with one, and the best of the newest periods of all."""
+    """Yields period and snapshot, newest first: the best one of each of the newest `count` periods, and of as many with a good one."""
     best: dict[str, Snapshot] = {}
     for snapshot in newest_first:
         best_so_far = best.setdefault(period_of(snapshot), snapshot)
         if _rank(snapshot, good) > _rank(best_so_far, good):
             best[period_of(snapshot)] = snapshot
-    with_good = [period for period, snapshot in best.items() if snapshot.name in good][:count]
-    newest_without = [period for period in islice(best, count) if best[period].name not in good]
-    yield from ((period, best[period]) for period in (*with_good, *newest_without))
+    with_good = (period for period, snapshot in best.items() if snapshot.name in good)
+    kept = {*islice(best, count), *islice(with_good, count)}
+    yield from ((period, snapshot) for period, snapshot in best.items() if period in kept)
 
 
 def _rank(snapshot: Snapshot, good: set[str]) -> int:

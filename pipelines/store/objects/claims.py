@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pipelines.errors import StorageError, TenantBusyError
-from pipelines.store.objects.objects import MANIFEST, Objects
+from pipelines.store.objects.objects import MANIFEST, Objects, is_published
 
 CLAIMS = "unfinished"
 
@@ -28,7 +28,7 @@ def publish(objects: Objects, owner: Callable[[], str], folder: Path, key: str, 
             f"{objects.address_of(key)} is being written by another machine, or by this one with another `work` folder. One library is "
             "backed up from one machine; end the other one, then run this again."
         )
-    if objects.size(f"{key}/{MANIFEST}") is not None:
+    if is_published(objects, key):
         raise _collision(objects, key)
     if is_repeated:
         _remove_below(objects, key, owner)
@@ -62,7 +62,7 @@ def clear(objects: Objects, owner: Callable[[], str], folder: str) -> None:
     name = owner().encode()
     for key in list(_claimed(objects, folder)):
         if objects.read(f"{CLAIMS}/{key}") == name:
-            if objects.size(f"{key}/{MANIFEST}") is None:
+            if not is_published(objects, key):
                 _remove_below(objects, key, owner)
             owner()
             objects.delete(f"{CLAIMS}/{key}")
@@ -70,7 +70,7 @@ def clear(objects: Objects, owner: Callable[[], str], folder: str) -> None:
 
 def unfinished(objects: Objects, folder: str) -> set[str]:
     """The keys below a folder that are claimed and lack their manifest."""
-    return {key for key in _claimed(objects, folder) if objects.size(f"{key}/{MANIFEST}") is None}
+    return {key for key in _claimed(objects, folder) if not is_published(objects, key)}
 
 
 def _claimed(objects: Objects, folder: str) -> Iterator[str]:

@@ -115,7 +115,7 @@ class Folder:
             self.path_of(key).unlink(missing_ok=True)
 
     def publish(self, folder: Path, key: str, files: Sequence[str]) -> None:
-        """One rename that readers see, of a folder with nothing but `files`."""
+        """One rename that readers see, of a folder with nothing but `files`: what runs left beside them is deleted."""
         target = self.path_of(key)
         with _folder_errors(target):
             for name in files:
@@ -123,8 +123,12 @@ class Folder:
             for inner in {(folder / name).parent for name in files}:
                 sync_folder(inner)
             target.parent.mkdir(parents=True, exist_ok=True)
-            for name in {entry.name for entry in folder.iterdir() if entry.is_file()}.difference(files):
-                (folder / name).unlink()
+            for path in sorted(folder.rglob("*"), reverse=True):  # the content of a folder before the folder
+                if path.is_dir():
+                    with suppress(OSError):
+                        path.rmdir()  # only where it is empty
+                elif path.relative_to(folder).as_posix() not in files:
+                    path.unlink()
             folder.rename(target)
             for above in (target.parent, target.parent.parent, self.path):  # the last two hold names that may be new
                 sync_folder(above)

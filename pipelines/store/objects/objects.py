@@ -106,6 +106,11 @@ class Objects(Protocol):
         ...
 
 
+def is_published(objects: Objects, key: str) -> bool:
+    """Whether there is a manifest below a key."""
+    return objects.size(f"{key}/{MANIFEST}") is not None
+
+
 def read_if_there(objects: Objects, key: str) -> bytes | None:
     """A small object, or None where it is missing."""
     with suppress(FileNotFoundError):

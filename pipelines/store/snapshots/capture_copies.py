@@ -27,7 +27,7 @@ import msgspec
 
 from pipelines.errors import BookferryError
 from pipelines.store.durable import storage_errors, temporary_folder
-from pipelines.store.objects.objects import Objects, checked_key
+from pipelines.store.objects.objects import Objects, checked_key, is_published
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import CaptureFacts
 from pipelines.store.snapshots.file_list import FILE_LIST
@@ -157,7 +157,7 @@ def newest_copies(data: DataFolder, folder: str = CAPTURES) -> dict[str, str]:
     return {
         capture: copy
         for capture, copy in newest.items()
-        if not data.is_published(capture.replace(f"{CAPTURES}/", "snapshots/", 1))
+        if not is_published(data.objects, capture.replace(f"{CAPTURES}/", "snapshots/", 1))
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,19 +100,6 @@ class Capture:
         """Delete the page log, once the raw table has its records."""
         with storage_errors(self.path):
             self._pages_path(resource).unlink(missing_ok=True)
-            with suppress(OSError):
-                (self.path / "pages").rmdir()  # once it is empty
-
-    def remove_strays(self) -> None:
-        """Delete the files that killed processes left beside the tables."""
-        named = {self.FACTS, *(table.path for table in self.facts.tables.values())}
-        with storage_errors(self.path):
-            for path in sorted(self.path.rglob("*"), reverse=True):  # the content of a folder before the folder
-                if path.is_dir():
-                    with suppress(OSError):
-                        path.rmdir()  # only where it is empty
-                elif path.relative_to(self.path).as_posix() not in named:
-                    path.unlink()
 
     def _pages_path(self, resource: str) -> Path:
         return self.path / "pages" / resource

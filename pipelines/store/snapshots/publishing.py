@@ -26,7 +26,6 @@ def publish(data: DataFolder, capture: Capture, now: datetime) -> Snapshot:
     """Turn a finished capture into a snapshot: checksums first, the manifest last. Readers see all of it or nothing."""
     facts = capture.facts
     _check_finished(capture)
-    capture.remove_strays()
     with storage_errors(capture.path):
         paths = [capture.path / table.path for table in facts.tables.values()]
         with ThreadPoolExecutor(PARALLEL_CHECKSUMS) as pool:

@@ -23,7 +23,7 @@ from pipelines.state.store import State
 from pipelines.store.durable import is_refusal, storage_error, storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
-from pipelines.store.objects.objects import MANIFEST, PARALLEL_READS, Objects, fault_of
+from pipelines.store.objects.objects import MANIFEST, PARALLEL_READS, Objects, fault_of, is_published
 from pipelines.store.snapshots.facts import CaptureFacts, TableFacts
 from pipelines.store.snapshots.manifest import SNAPSHOT_FORMAT, Manifest, decode_manifest
 
@@ -83,7 +83,7 @@ class Snapshot:
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """Yields the address of each file that is not as published, and what is wrong; nothing if the snapshot was removed meanwhile."""
-        if self._objects.size(f"{self.key}/{MANIFEST}") is None:
+        if not is_published(self._objects, self.key):
             return
         for facts in self.manifest.tables.values():
             wrong, _ = fault_of(self._objects, f"{self.key}/{facts.path}", facts.bytes, facts.sha256)
@@ -274,10 +274,6 @@ class DataFolder:
             for manifest in manifests
             if manifest.snapshot < facts.snapshot and (manifest.base_url, manifest.api) == library
         ]
-
-    def is_published(self, key: str) -> bool:
-        """Whether the folder of a snapshot has a manifest."""
-        return self.objects.size(f"{key}/{MANIFEST}") is not None
 
     def tenants(self) -> list[str]:
         """The tenants with snapshots, damaged ones included."""

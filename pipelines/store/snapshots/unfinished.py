@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.store.durable import storage_errors
+from pipelines.store.objects.objects import is_published
 from pipelines.store.snapshots.capture_copies import (
     CAPTURES,
     copies_key,
@@ -111,7 +112,7 @@ def _is_newest(data: DataFolder, local: CaptureFacts, newest: Mapping[str, str])
     """Whether no other machine has continued or published a local capture. `newest`: its copy, if there is one, and others."""
     key = copies_key(local.tenant, local.snapshot)
     is_newest = local.fence >= fence_of(newest[key]) if key in newest else local.fence == 0
-    return is_newest and not data.is_published(snapshot_key(local.tenant, local.snapshot))
+    return is_newest and not is_published(data.objects, snapshot_key(local.tenant, local.snapshot))
 
 
 def _remove_other_copies(data: DataFolder, tenant: str) -> None:
