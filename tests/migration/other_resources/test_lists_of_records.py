@@ -38,9 +38,11 @@ MEMBERS_APART = {"collections": {"fields": NAMES, "lists": PUBLICATIONS}}
 
 @pytest.fixture
 def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LibraryPair]:
-    tenants = ("--tenant=library=real:4", "--tenant=target=real:4", "--tenant=empty=empty")
-    with SandboxProcess(*tenants, "--requests-per-minute", "0") as sandbox:
-        yield make_pair(tmp_path, sandbox, getattr(request, "param", "target"))
+    """A library of some publications, and a target that has the same, or none."""
+    records, target = getattr(request, "param", (4, "target"))
+    tenants = [f"--tenant={name}=real:{records}" for name in ("library", "target")]
+    with SandboxProcess(*tenants, "--tenant=empty=empty", "--requests-per-minute", "0") as sandbox:
+        yield make_pair(tmp_path, sandbox, target)
 
 
 def read_nested(pair: LibraryPair, *tenants: str, names: Sequence[str] = ("collections/publications",)) -> None:
@@ -71,7 +73,7 @@ def test_lists_that_no_backup_reads_are_among_the_losses(pair: LibraryPair) -> N
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("pair", ["target", "empty"], indirect=True)
+@pytest.mark.parametrize("pair", [(4, "target"), (4, "empty")], ids=["target", "empty"], indirect=True)
 def test_members_at_an_address_of_their_own_are_moved_where_the_target_takes_them(pair: LibraryPair) -> None:
     """As numbers in its records. `nested` of the source reads them; they lead to the records of the target."""
     pair.sandbox.reshape(MEMBERS_APART, "library")
@@ -129,7 +131,7 @@ def test_an_undo_removes_the_members_that_the_plan_added_and_no_others(pair: Lib
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("pair", ["empty"], indirect=True)
+@pytest.mark.parametrize("pair", [(4, "empty")], ids=["empty"], indirect=True)
 def test_how_members_are_added_is_asked_where_nothing_describes_it(pair: LibraryPair) -> None:
     """Until that is answered, none is sent."""
     keep_members_apart(pair, description="missing")
@@ -200,6 +202,7 @@ LIST_OF = {
 """Path of a list → the key of an entry, and the resource of its records."""
 
 
+@pytest.mark.parametrize("pair", [(1, "target")], ids=["a request for each list"], indirect=True)
 def test_lists_of_any_name_are_moved_where_their_records_are_known(
     pair: LibraryPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +215,7 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(
     monkeypatch.setenv("TEST_PERSONAL_KEY", b64encode(bytes(range(32))).decode())
     pair.config.write_text('personal_key_env = "TEST_PERSONAL_KEY"\n' + pair.config.read_text())
     source = pair.library()
+    source.call("POST", "publications", {"title": "Another book"})
     for path, (key, of) in LIST_OF.items():
         owner = max(records_of(source, path.partition("/")[0]))
         for number in sorted(records_of(source, of))[:2]:
