@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from pipelines.errors import ConfigurationError
+from pipelines.service.http.network import NetworkTransport
 from tests.cli.command import run
 
 CONFIG = """
@@ -30,38 +33,40 @@ def test_a_bucket_behind_tls_needs_them_too(tmp_path: Path) -> None:
     assert "Traceback" not in outcome.err
 
 
-UNUSABLE = [
-    ("SSL_CERT_FILE", "missing.pem"),
-    ("SSL_CERT_FILE", "empty.pem"),
-    ("SSL_CERT_FILE", "folder"),
-    ("SSL_CERT_DIR", "folder"),
-    ("SSL_CERT_DIR", "missing"),
-]
-PLAIN = "http://127.0.0.1:9"
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files and folders that the environment may name."""
+    (tmp_path / "empty.pem").touch()
+    for name in ("folder", "hashed"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "folder" / "ca.pem").write_text("as nobody looks for it")
+    (tmp_path / "hashed" / "0123abcd.0").touch()
+    return tmp_path
 
 
 @pytest.mark.parametrize(
-    ("command", "base_url", "variable", "place", "is_told"),
+    ("base_url", "variable", "place", "is_told"),
     [
-        *(("backup", "https://127.0.0.1:9", variable, place, True) for variable, place in UNUSABLE),
-        ("doctor", "https://127.0.0.1:9", "SSL_CERT_FILE", "missing.pem", True),
-        ("doctor", "https://127.0.0.1:9", "SSL_CERT_DIR", "missing:{tmp_path}/hashed", False),
-        ("doctor", PLAIN, "SSL_CERT_FILE", "missing.pem", False),
+        *(("https://127.0.0.1:9", "SSL_CERT_FILE", name, True) for name in ("missing.pem", "empty.pem", "folder")),
+        *(("https://127.0.0.1:9", "SSL_CERT_DIR", name, True) for name in ("folder", "missing")),
+        ("https://127.0.0.1:9", "SSL_CERT_DIR", "missing:{folder}/hashed", False),
+        ("http://127.0.0.1:9", "SSL_CERT_FILE", "missing.pem", False),
     ],
 )
 def test_certificates_that_are_not_there(
-    tmp_path: Path, command: str, base_url: str, variable: str, place: str, *, is_told: bool
+    folder: Path, monkeypatch: pytest.MonkeyPatch, base_url: str, variable: str, place: str, *, is_told: bool
 ) -> None:
     """OpenSSL takes a list of folders, and passes over what is not there; plain http on this machine needs none: a rehearsal goes on."""
-    (tmp_path / "bookferry.toml").write_text(CONFIG.format(base_url=base_url))
-    (tmp_path / "empty.pem").touch()
-    for folder in ("folder", "hashed"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "folder" / "ca.pem").write_text("as nobody looks for it")
-    (tmp_path / "hashed" / "0123abcd.0").touch()
-    environ = {"BOOKFERRY_TEST_USER": "u", "BOOKFERRY_TEST_PASSWORD": "p", "SSL_CERT_FILE": ""}
-    named = f"{tmp_path}/{place.format(tmp_path=tmp_path)}"
-    outcome = run(command, "old", folder=tmp_path, variables={**environ, variable: named})
-    said = outcome.out + outcome.err
-    assert (variable in said, "cannot connect" in said) == (is_told, not is_told)
-    assert (outcome.status == 2 or not is_told, "Traceback" in said) == (True, False)
+    monkeypatch.setenv("SSL_CERT_FILE", "")
+    monkeypatch.setenv(variable, f"{folder}/{place.format(folder=folder)}")
+    with pytest.raises(ConfigurationError, match=variable) if is_told else nullcontext():
+        NetworkTransport(base_url).close()
+
+
+def test_doctor_says_it_like_a_backup(tmp_path: Path) -> None:
+    (tmp_path / "bookferry.toml").write_text(CONFIG.format(base_url="https://127.0.0.1:9"))
+    variables = {"BOOKFERRY_TEST_USER": "u", "BOOKFERRY_TEST_PASSWORD": "p", "SSL_CERT_FILE": f"{tmp_path}/missing.pem"}
+    for command in ("backup", "doctor"):
+        outcome = run(command, "old", folder=tmp_path, variables=variables)
+        said = outcome.out + outcome.err
+        assert (outcome.status, "SSL_CERT_FILE" in said, "Traceback" in said) == (2, True, False)
