@@ -11,78 +11,40 @@ import pytest
 
 from pipelines.errors import StopError
 from pipelines.migration.apply.late_effects import wait_for_unanswered
-from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
-from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.step import Request
 from pipelines.service.client import LOST_WRITE_SHARE, READ_SECONDS, LibraryClient, Waiting
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.cli.command import PATIENCE
 from tests.migration.conftest import RECORDS
-from tests.migration.library_pair import READ_SECONDS as SCALED
+from tests.migration.library_pair import READ_SECONDS as READ_IN_TESTS
 from tests.migration.library_pair import LibraryPair
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 from tests.state_places import Place
 
-WITHIN = SCALED / 2
+WITHIN = READ_IN_TESTS / 2
 """A delay below the read timeout, by as much as a busy machine needs."""
 
 LOST_WRITE_SECONDS = LOST_WRITE_SHARE * READ_SECONDS
-
-
-def posts(pair: LibraryPair, path: str) -> int:
-    return [(method, one.endswith(path)) for method, one in pair.writes()].count(("POST", True))
-
-
-def late(pair: LibraryPair, path: str, answer: str, times: int = 3) -> None:
-    """The next POSTs to a path take effect within the read timeout, and are answered before that."""
-    order: dict[str, Any] = {"answer": answer, "status": 502, "least_seconds": WITHIN, "seconds": WITHIN}
-    pair.sandbox.fault("late", pair.target, method="POST", path=path, times=times, **order)
-
-
-def too_late(pair: LibraryPair, path: str, answer: str, posts: int, times: int = 1) -> None:
-    """The next POSTs to a path take effect right after so many further ones, which are the others and their repetitions."""
-    order: dict[str, Any] = {"answer": answer, "status": 502, "behind": posts}
-    pair.sandbox.fault("late", pair.target, method="POST", path=path, times=times, **order)
-
-
-def come(pair: LibraryPair, records: int, files: int) -> list[dict[str, Any]]:
-    """The publications, once there are as many, and as many files: an apply that a busy service answers too late ends before the effect."""
-    deadline = time.monotonic() + PATIENCE
-    publications: list[dict[str, Any]] = []
-    while len(publications) < records or sum(len(record["assets"]) for record in publications) < files:
-        assert time.monotonic() < deadline
-        publications = pair.publications()
-    return publications
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("path", "answer"), [("/publications$", "status"), ("/assets$", "reset")])
-def test_what_takes_effect_within_the_read_timeout_is_sent_once(
-    pair: LibraryPair, snapshot: Snapshot, path: str, answer: str
-) -> None:
-    """Newer records of our own prove nothing: the rest of the plan goes on, and the record is looked up later."""
-    plan = pair.plan(snapshot)
-    late(pair, path, answer)
-    applied = pair.apply(plan)
-    assert (applied.complete, applied.created, pair.plan(snapshot).facts.empty) == (True, RECORDS, True)
-    files = plan.facts.files
-    assert posts(pair, path.strip("$")) == (RECORDS if "publications" in path else files.upload - files.covers)
-    records = pair.publications()
-    assert (len(records), sum(len(record["assets"]) for record in records)) == (RECORDS, files.upload - files.covers)
 
 
 @pytest.mark.long
 def test_what_comes_later_is_named_by_verify_and_by_the_next_plan(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Three records are absent when they are settled, and are written in the second turn; then the first requests take effect, too."""
     plan = pair.plan(snapshot)
-    too_late(pair, "/publications$", "status", RECORDS, times=3)
+    order: dict[str, Any] = {"answer": "status", "status": 502, "behind": RECORDS}
+    pair.sandbox.fault("late", pair.target, method="POST", path="/publications$", times=3, **order)
     applied = pair.apply(plan)
-    records = {record["id"]: record for record in come(pair, RECORDS + 3, 0)}
+    deadline = time.monotonic() + PATIENCE
+    records: dict[Any, Any] = {}
+    while len(records) < RECORDS + 3:
+        assert time.monotonic() < deadline
+        records = {record["id"]: record for record in pair.publications()}
     assert (len(records), applied.created, applied.failed) == (RECORDS + 3, RECORDS, 0)
-    found = sorted((finding.source_id, [finding.target_id]) for finding in duplicated(pair, plan))
+    findings = [finding for finding in pair.verify(plan).findings if finding.code == "duplicated"]
+    found = sorted((finding.source_id, [finding.target_id]) for finding in findings)
     twins = pair.plan(snapshot).facts.twins or []
     assert len(found) == 3
     assert sorted((twin.source_id, twin.twins) for twin in twins) == found
@@ -93,21 +55,6 @@ def test_what_comes_later_is_named_by_verify_and_by_the_next_plan(pair: LibraryP
     for number in left:
         pair.call("DELETE", f"publications/{number}")
     assert pair.plan(snapshot).facts.twins == []
-
-
-def duplicated(pair: LibraryPair, plan: Plan) -> list[Finding]:
-    """What a verification finds twice."""
-    return [finding for finding in pair.verify(plan).findings if finding.code == "duplicated"]
-
-
-@pytest.mark.long
-def test_a_file_that_was_attached_twice_is_named_by_verify(pair: LibraryPair, snapshot: Snapshot) -> None:
-    plan = pair.plan(snapshot)
-    assets = plan.facts.files.upload - plan.facts.files.covers
-    too_late(pair, "/assets$", "reset", assets)
-    assert pair.apply(plan).failed == 0
-    assert sum(len(record["assets"]) for record in come(pair, RECORDS, assets + 1)) == assets + 1
-    assert len(duplicated(pair, plan)) == 1
 
 
 class Harness:
@@ -211,7 +158,8 @@ def test_a_late_creation_of_another_plan_is_seen_by_the_next_one(pair: LibraryPa
     """Two plans of the same records: the second one waits for what the first one left under way."""
     first, second = pair.plan(snapshot), pair.plan(snapshot)
     row = next(first.rows())
-    late(pair, "/publications$", "reset", times=1)
+    order = {"answer": "reset", "least_seconds": WITHIN, "seconds": WITHIN}
+    pair.sandbox.fault("late", pair.target, method="POST", path="/publications$", **order)
     with pair.migration() as migration, migration.at_target(first) as step:
         number = step.intend(row, WriteKind.CREATE)
         with pytest.raises(Exception, match="may have had its effect"):
