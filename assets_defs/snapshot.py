@@ -237,8 +237,8 @@ def stop_explained(context: dg.AssetExecutionContext, tenant: str) -> Iterator[N
         yield
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
         context.log.warning(
-            "Stopped before the end. Nothing of %s was published and its last good snapshot is untouched. What was read is stored: the "
-            "next backup of the same resources resumes there, if it begins within %d hours of the start of this one.",
+            "Stopped before the end. No snapshot of %s is published in part, and the last good one is untouched. What was read is stored: "
+            "the next backup of the same resources resumes there, if it begins within %d hours of the start of this one.",
             tenant,
             RESUME_HOURS,
         )
