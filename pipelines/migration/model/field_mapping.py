@@ -157,8 +157,8 @@ class FieldMapping(
             return [form for entry in entries if (form := self._entry_form(entry))]
         if self.refers:
             if self.many:
-                records = (entry for entry in several(value) if not self._is_none(entry))
-                return [*dict.fromkeys(map(self._reference, records))]
+                records = [self._reference(entry) for entry in several(value) if not self._is_none(entry)]
+                return [*dict.fromkeys(records)] if self.post else records
             return None if self._is_none(value) else self._reference(value)
         value = _texts(value) if self.any_order else sendable(value)
         if self.asks_about(value):

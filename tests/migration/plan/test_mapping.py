@@ -347,6 +347,15 @@ def test_what_publications_and_their_authors_have_besides_is_in_the_file_and_fol
         assert bool(sent.unsent) == (file == text)
 
 
+def test_a_reference_that_a_list_has_twice_is_sent_twice(tmp_path: Path) -> None:
+    """A target that keeps it once is equal."""
+    record = {"id": 1, "title": "A", "location_ids": [2, 1, 2]}
+    learned = learner_of(tmp_path, [record]).type
+    body = body_of(learned, record, lambda _resource, number: (True, number + 100))
+    assert body == {"title": "A", "location_ids": [102, 101, 102]}
+    assert learned.compared_record(body) == learned.compared_record(body | {"location_ids": [101, 102]})
+
+
 def test_numbers_in_entries_are_asked_whatever_the_list_is_called(tmp_path: Path) -> None:
     entries = [{"a": 5, "b": 1, "position": 1}, {"a": 6, "b": 2, "position": 2}]
     learner = learner_of(tmp_path, [{"id": 1, "title": "A", "items": entries}], read=["users"])
