@@ -311,8 +311,8 @@ _TABLE = {
         ),
         Reason(
             LeftOut.OTHER_TYPE,
-            "The target's own description takes values of another type in this field, so this one is not moved.",
-            "Change the value in the source to one of that type (`bookferry describe` shows it); the next plan will move it.",
+            "The target's own description takes values of another type or form in this field, so this one is not moved.",
+            "Change the value in the source to one of that type or form (`bookferry describe` shows it); the next plan will move it.",
         ),
         Reason(
             LeftOut.NOT_MAPPED,

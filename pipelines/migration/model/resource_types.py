@@ -26,6 +26,7 @@ from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, members_apart, objects_of, value_at
 from pipelines.records.residue import residue_json, without_addresses, without_signatures
 from pipelines.records.shapes.field_names import resource_named, stem_of
+from pipelines.records.shapes.observation import kind_of
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, compact_json, text_of
 from pipelines.settings.write_requests import RequestForm
@@ -95,11 +96,15 @@ class FieldRule(msgspec.Struct, frozen=True, omit_defaults=True):
     """Names of JSON Schema."""
     entry_types: tuple[str, ...] = ()
     """The same for the entries of a list."""
+    kinds: tuple[str, ...] = ()
+    """The kinds of all texts where these have a format: a date, or a time, for which services take a date, too."""
 
     def refusal(self, value: Any) -> LeftOut | None:
         """Why the target does not take a value that is not null; None where it does."""
         if self.choices and not {text_of(entry) for entry in several(value)} <= {*self.choices}:
             return LeftOut.NOT_A_CHOICE
+        if self.kinds and any(type(entry) is str and kind_of(entry) not in self.kinds for entry in several(value)):
+            return LeftOut.OTHER_TYPE
         entries = value if type(value) is list else ()
         fits = _is_of(value, self.types) and all(
             _is_of(entry, self.entry_types) for entry in entries if entry is not None

@@ -72,7 +72,19 @@ def described_rule(described: FieldSchema | None, shown: FieldShape | None, *, w
         described_choices(described) if with_choices else (),
         described_types(described, shown),
         described_types(described.entries, shown.entries if shown else None),
+        _described_kinds(described, shown),
     )
+
+
+def _described_kinds(described: FieldSchema, shown: FieldShape | None) -> tuple[str, ...]:
+    """The kinds of texts with a format, of a field or of the entries of its list; none where records have others."""
+    entries, shown_entries = described.entries or described, (shown.entries or shown) if shown else FieldShape()
+    kinds = _KINDS_OF_FORMATS.get(entries.format, ())
+    return kinds if {*shown_entries.kinds} <= {*kinds} else ()
+
+
+_KINDS_OF_FORMATS = {"date": (Kind.DATE,), "date-time": (Kind.TIME, Kind.DATE)}
+"""Format of JSON Schema → the kinds of such texts."""
 
 
 def described_choices(field: FieldSchema) -> tuple[str, ...]:

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from pipelines.migration.model.field_mapping import FieldMapping, several
+from pipelines.records.values import text_of
 
-BOOLEANS = ("true", "false")
-"""What a target takes for words such as `Y` and `N`, where its description says so."""
+BOOLEAN, BOOLEANS = ("boolean",), ("true", "false")
+"""The only type of a field by its description, and what the target takes there for `Y` and `N`, or for 1 and 0."""
 
 
 MOST_WORDS, FEWEST_USES = 12, 2
 """Different texts of an enumeration, and how often each is used, on average."""
 
 
-def words_in(records: Iterable[Mapping[str, Any]], parts: Mapping[str, FieldMapping]) -> dict[str, Counter[str]]:
-    """Field that has nothing but a few texts without numbers → these, and how often each is used. `parts`: fields by their paths."""
+def words_in(
+    records: Iterable[Mapping[str, Any]], parts: Mapping[str, FieldMapping], booleans: Container[str] = ()
+) -> dict[str, Counter[str]]:
+    """Field that has nothing but a few texts without numbers → these, and how often each is used.
+
+    `parts`: fields by their paths; `booleans`: those that the target takes as booleans, where numbers may stand for these, too.
+    """
     plain = {path: part for path, part in parts.items() if not (part.refers or part.entries)}
     words = {path: Counter[str]() for path in plain}
     for path, entry in entries_at(records, plain):
         if len(words[path]) <= MOST_WORDS:
-            words[path][entry if isinstance(entry, str) and not re.search("[0-9]", entry) else "0"] += 1
-    return {path: uses for path, uses in words.items() if 0 < len(uses) <= MOST_WORDS and "0" not in uses}
+            is_word = path in booleans or (isinstance(entry, str) and not re.search("[0-9]", entry))
+            words[path][(text_of(entry) or "") if is_word else ""] += 1
+    return {path: uses for path, uses in words.items() if 0 < len(uses) <= MOST_WORDS and "" not in uses}
 
 
 def entries_at(records: Iterable[Mapping[str, Any]], parts: Mapping[str, FieldMapping]) -> Iterator[tuple[str, object]]:

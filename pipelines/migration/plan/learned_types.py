@@ -20,7 +20,7 @@ from pipelines.migration.plan.descriptions import (
     contradicted_fields,
     described_choices,
 )
-from pipelines.migration.plan.enumerations import BOOLEANS, entries_at, is_enumeration, words_in
+from pipelines.migration.plan.enumerations import BOOLEAN, BOOLEANS, entries_at, is_enumeration, words_in
 from pipelines.migration.plan.ids_in_values import IdsWithin, fields_with_ids, is_value, text_ids_in
 from pipelines.migration.plan.kinds_beside import DATA, objects_in, references_by_kind
 from pipelines.migration.plan.learned_fields import KnownFields, learn_from_shapes
@@ -213,9 +213,14 @@ class TypeLearner:
     @cached_property
     def _other_words(self) -> dict[str, Sequence[str]]:
         parts = {} if self.type.personal else self.type.parts
-        here = {path: words for path, words in words_in(self.records(), parts).items() if is_enumeration(words)}
+        takes_booleans = {path for path, rule in self.type.takes.items() if rule.types == BOOLEAN}
+        words_here = words_in(self.records(), parts, takes_booleans)
+        here = {
+            path: words
+            for path, words in words_here.items()
+            if (words.keys() - {*BOOLEANS} if path in takes_booleans else is_enumeration(words))
+        }
         there = words_in(map(self.apart.record, self._target.records()), parts) if here else {}
-        takes_booleans = {path for path, rule in self.type.takes.items() if rule.types == ("boolean",)}
         return {
             path: BOOLEANS if path in takes_booleans else sorted(there[path])
             for path, words in here.items()
@@ -279,8 +284,8 @@ def _without_texts(value: Any) -> Any:
 
 
 def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
-    """The fields of the source that are sent as they stand although nothing documents them, besides enumerations and names of records."""
-    chosen = {name for name, rule in learned.takes.items() if rule.choices}
+    """The fields of the source that are sent as they stand although nothing documents them, besides choices and names of records."""
+    chosen = {name for name, rule in learned.takes.items() if rule.choices or rule.types == BOOLEAN}
     covered = {*(assumed.fields if assumed.documented else assumed.key_fields), *learned.references, *chosen}
     return [
         key

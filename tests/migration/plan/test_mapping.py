@@ -707,13 +707,17 @@ def test_what_stands_beside_an_id_is_a_copy_only_of_what_that_record_has(tmp_pat
     assert body_of(answered.follow(learned), records[0]) == {"title": "T1", "host": {"id": 9, "volume": "first"}}
 
 
-def test_words_for_a_boolean_are_asked(tmp_path: Path) -> None:
-    records: list[Json] = [{"id": number, "title": f"T{number}", "lent": "YN"[number % 2]} for number in range(1, 7)]
+@pytest.mark.parametrize(("no", "yes"), [("N", "Y"), (0, 1)])
+def test_words_and_numbers_for_a_boolean_are_asked(tmp_path: Path, no: str | int, yes: str | int) -> None:
+    records: list[Json] = [
+        {"id": number, "title": f"T{number}", "lent": (yes, no)[number % 2]} for number in range(1, 7)
+    ]
     learner = learner_of(tmp_path, records, takes(title="string", lent="boolean", site="string"))
     text = text_of([learner])
     assert "It takes other fields, too, which no record of the source has: site." in text
-    assert 'lent = { values = { "N" = "?", "Y" = "?" } }'.replace('"N"', "N").replace('"Y"', "Y") in text
-    answered = file_of(text.replace('N = "?"', "N = false").replace('Y = "?"', "Y = true")).follow(learner.type)
+    assert f'lent = {{ values = {{ {no} = "?", {yes} = "?" }} }}' in text
+    answered = file_of(text.replace(f'{no} = "?"', f"{no} = false").replace(f'{yes} = "?"', f"{yes} = true"))
+    answered = answered.follow(learner.type)
     assert [body_of(answered, record)["lent"] for record in records[:2]] == [False, True]
 
 
