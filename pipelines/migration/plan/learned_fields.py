@@ -264,11 +264,12 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     above, _, last = key.rpartition("/")
     beside = {path.removeprefix(f"{above}/"): path for path in shown if above and path.startswith(f"{above}/")}
     beside = {member: path for member, path in beside.items() if is_word(shown[path])}
-    kind = beside.get(kind_beside(last, beside, in_object=True), "")
+    many = Kind.LIST in field.kinds
+    kind = "" if many else beside.get(kind_beside(last, beside, in_object=True), "")
     shown_there = known.of_target.get(name)
     like = shown_there if shown_there and shown_there.kinds else field
     form = _FORMS[is_sent_as_object(described, like), is_sent_as_text(described, like)]
-    return FieldMapping(leads_to=resource or OPEN, many=Kind.LIST in field.kinds, sent_as=form, kind=kind)
+    return FieldMapping(leads_to=resource or OPEN, many=many, sent_as=form, kind=kind)
 
 
 def _is_readable(field: FieldShape) -> bool:

@@ -85,7 +85,7 @@ def types_of(
     """How a plan moves these records without a mapping file, by the proposed one, and by that with this answer to every question."""
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        own = listing(folder, resource, records)
+        own = listing(folder, "own", records)
         others = {name: listing(folder, name, [{"id": number} for number in IDS]) for name in ("locations", "tasks")}
         library = {**others, resource: own}
         target = listing(folder, "target", [{**record, "id": record["id"] + 100} for record in records])
@@ -206,6 +206,7 @@ def texts_in(path: str, value: Any) -> Iterator[tuple[str, str]]:
 )
 @example(PUBLICATIONS, [{"at": "text"}, {"at": {"id": "number", "note": "text"}}], "locations")
 @example(PUBLICATIONS, [{"at": [{"note": "text"}, {"id": "number", "kind": "text"}]}], "locations")
+@example(PUBLICATIONS, [{"at": {"id": ["number", "number"], "kind": "text"}}], "locations")
 def test_no_text_of_a_record_is_lost_without_a_word(resource: str, forms: list[dict[str, Any]], answer: str) -> None:
     """Every text at any depth is sent, or it or an object around it is named with the reason (I6). Entries of a list have one form."""
     texts = (f"{letters}." for letters in map("".join, product("abcdefgh", repeat=5)))
