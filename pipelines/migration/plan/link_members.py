@@ -54,7 +54,7 @@ class _Values:
     @property
     def are_same(self) -> bool:
         """Whether they say nothing of one of the links, as the kind of all their records does."""
-        return len({*self._by_id.values()}) <= 1 and not self._varies
+        return len({*self._by_id.values()}) == 1 and not self._varies
 
 
 def members_of_links(
@@ -93,6 +93,6 @@ def members_of_links(
 def _candidates(shape: RecordShape) -> Iterator[tuple[str, list[str]]]:
     """Yield the key of each field whose objects have ids, and their other members."""
     for key, field in shape.fields.items():
-        names = (field.entries or field).members.keys() - {OTHERS, ANY_KEY} if field.has_ids else ()
-        if members := [name for name in names if not is_managed(name)]:
+        names = field.members.keys() | field.entries.members.keys() if field.entries else field.members.keys()
+        if members := [name for name in names - {OTHERS, ANY_KEY} if field.has_ids and not is_managed(name)]:
             yield key, sorted(members)
