@@ -252,10 +252,10 @@ _TABLE = {
         ),
         Reason(
             LeftOut.UNKNOWN_REFERENCE,
-            "It may name records by their numbers or codes in the source, and nothing says for certain which records those are, so it is "
-            "not moved: the same numbers are other records in the target.",
-            f"{_KEPT} If it matters: `bookferry migrate map` asks which records those are. A form that it cannot send is left out without "
-            "a question: enter that in the target by hand.",
+            "It may name records by their numbers or codes in the source, or have these by chance, and nobody has said which, so it is not "
+            "moved: the same numbers are other records in the target.",
+            f"{_KEPT} If it matters: `bookferry migrate map` asks which records those are, if any. A form that it cannot send is left out "
+            "without a question: enter that in the target by hand.",
             work=Work.ONCE,
         ),
     ),
