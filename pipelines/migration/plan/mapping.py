@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -70,7 +70,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def named(self) -> dict[str, FieldMapping]:
         """Every field that is sent."""
-        return plain(*self.same) | self.fields
+        return plain(*self.same) | _without_kinds_of_nothing(self.fields)
 
     def apply_to(self, learned: ResourceType) -> ResourceType:
         """The type that moves what the file says, and nothing else; a field with an open question is left out.
@@ -136,6 +136,17 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             .without_parts_of_links()
             .sent_by(self.form)
         )
+
+
+def _without_kinds_of_nothing(fields: Mapping[str, FieldMapping]) -> dict[str, FieldMapping]:
+    """These fields, and a plain one for each word beside a value that refers to nothing: it is the kind of no record."""
+    apart = dict[str, FieldMapping]()
+    for name, field in fields.items():
+        is_kind = field.kind and field.leads_to != NOTHING
+        apart |= {} if is_kind or not field.kind else {field.kind: PLAIN}
+        entries = _without_kinds_of_nothing(field.entries)
+        apart[name] = replace(field, kind=field.kind if is_kind else "", entries=entries)
+    return apart
 
 
 class Question(NamedTuple):

@@ -518,6 +518,24 @@ def test_a_kind_that_names_nothing_is_a_question(tmp_path: Path, pair: Callable[
         assert {*led.why.values()} == ({LeftOut.NOT_MAPPED} if sent is None else set())
 
 
+@pytest.mark.parametrize("described", [True, False])
+def test_plain_values_with_a_word_beside_them_are_sent_with_it(tmp_path: Path, *, described: bool) -> None:
+    """`type` is no kind of a record where a person says that the value beside it is none."""
+    values = {
+        "price": {"type": "list", "value": 1},
+        "measures": [{"type": "height", "value": 5}, {"type": "width", "value": 2.5}, {"type": "depth"}],
+        "contact": {"type": "phone", "value": "1 2"},
+        "box_type": "B",
+        "box_id": 2,
+    }
+    records = [{"id": number, "title": f"T{number}", **values} for number in (1, 2)]
+    fields = {name: described_as(value) for name, value in records[0].items()}
+    learner = learner_of(tmp_path, records, takes(**fields) if described else None, read=["users"])
+    answered = file_of(text_of([learner]).replace('"?"', '"nothing"')).follow(learner.type)
+    assert body_of(answered, records[0]) == {"title": "T1", **values}
+    assert not answered.form(records[0]).unsent
+
+
 def test_a_kind_that_no_record_has_is_named(tmp_path: Path) -> None:
     """Within an object its path counts, and not its name alone."""
     learner = with_kinds(tmp_path, lambda kind, number: {"of": {"art": kind, "nr": number}}, [("Book", 1), ("Desk", 2)])
