@@ -184,7 +184,7 @@ def _about(learner: TypeLearner, target: str) -> str:
         basis = f"no description says what '{target}' takes, so that all of this is known from records, or assumed"
     unproved = f". Nothing shows that '{target}' has {', '.join(learned.unproved)}" if learned.unproved else ""
     described = learner.schema.create.fields if learner.schema.create else {}
-    known = {*learner.assumed.ruled, *learned.left_out, *_keys(learned.fields)}
+    known = {*learner.assumed.ruled, *learned.left_out, *_keys(learned.parts)}
     others = [name for name, field in described.items() if not (field.read_only or is_managed(name) or name in known)]
     unfilled = f". It takes other fields, too, which no record of the source has: {', '.join(others)}" if others else ""
     return f"{counted(learner.source.records, 'record')}; {basis}{unproved}{unfilled}."

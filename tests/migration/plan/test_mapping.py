@@ -531,6 +531,7 @@ def test_plain_values_with_a_word_beside_them_are_sent_with_it(tmp_path: Path, *
     records = [{"id": number, "title": f"T{number}", **values} for number in (1, 2)]
     fields = {name: described_as(value) for name, value in records[0].items()}
     learner = learner_of(tmp_path, records, takes(**fields) if described else None, read=["users"])
+    assert "It takes other fields" not in text_of([learner])
     answered = file_of(text_of([learner]).replace('"?"', '"nothing"')).follow(learner.type)
     assert body_of(answered, records[0]) == {"title": "T1", **values}
     assert not answered.form(records[0]).unsent
