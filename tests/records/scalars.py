@@ -46,7 +46,9 @@ def _texts(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    """A scalar as text; equal numbers are equal text."""
+    """A scalar as text; equal numbers are equal text, also those of ids that are texts of digits."""
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):

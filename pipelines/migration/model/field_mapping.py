@@ -100,7 +100,12 @@ class FieldMapping(
         return msgspec.structs.replace(self, values=self.values | asked, entries=entries)
 
     def with_questions_of(self, proposed: FieldMapping) -> FieldMapping:
-        """The same with a question for each value and each kind that it does not know and `proposed` asks about, in its entries, too."""
+        """The same with a question for each value and each kind that it does not know and `proposed` asks about, in its entries, too.
+
+        A field that refers to nothing has every answer.
+        """
+        if self.leads_to == NOTHING:
+            return self
         values = {value: OPEN for value, answer in proposed.values.items() if answer == OPEN} | self.values
         kinds = dict.fromkeys(proposed.kinds, OPEN) | self.kinds if self.kinds else {}
         entries = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from pipelines.inventory import RESOURCES
 from pipelines.migration.model.field_mapping import OPEN, several
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.model.target_reading import RecordListing
@@ -157,9 +158,18 @@ class TypeLearner:
         self.type = msgspec.structs.replace(learned, fields=fields, left_out=learned.left_out | left_out)
 
     def texts(self) -> dict[str, set[str]]:
-        """Path of what may be nothing but codes, as values or as keys of objects → the different ones; none of persons (I10)."""
+        """Path of what may be nothing but codes, as values or as keys of objects → the different ones; none of persons (I10).
+
+        What names the record itself is no code of another.
+        """
         keys = {} if self.type.personal else keys_of_objects(self._listing.records())
-        return keys | texts_of(self.type, self.records())
+        texts, names = texts_of(self.type, self.records()), {first for first, *_others in self.type.keys}
+        return keys | {path: known for path, known in texts.items() if path not in names}
+
+    @property
+    def unread(self) -> list[str]:
+        """The resources whose ids are not known: the snapshot has none of their records, or not the key to them."""
+        return [name for name in RESOURCES if name not in self._library()]
 
     def is_known_by_names(self, key: str) -> bool:
         """Whether a field refers to the resource whose records have the names beside its numbers."""

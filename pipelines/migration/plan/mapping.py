@@ -111,7 +111,11 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         unsent = {
             key: LeftOut.NOT_MAPPED for name in learned.fields for key in learned.keys_of(name) if key not in sent
         }
-        unsent |= {key: LeftOut.FILLED_BY_SERVICE for key in self.left_out if is_managed(key)}
+        unsent |= {
+            key: LeftOut.FILLED_BY_SERVICE if is_managed(key) else LeftOut.NOT_MAPPED
+            for key in self.left_out
+            if is_managed(key) or learned.left_out.get(key) == LeftOut.UNKNOWN_REFERENCE
+        }
         unsent |= {
             key: LeftOut.UNKNOWN_REFERENCE
             for name, field in named.items()

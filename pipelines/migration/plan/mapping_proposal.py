@@ -187,7 +187,12 @@ def _about(learner: TypeLearner, target: str) -> str:
     known = {*learner.assumed.ruled, *learned.left_out, *_keys(learned.parts)}
     others = [name for name, field in described.items() if not (field.read_only or is_managed(name) or name in known)]
     unfilled = f". It takes other fields, too, which no record of the source has: {', '.join(others)}" if others else ""
-    return f"{counted(learner.source.records, 'record')}; {basis}{unproved}{unfilled}."
+    unknown = (
+        f". Not read of the source, so that no field shows their ids: {', '.join(learner.unread)}"
+        if learner.unread
+        else ""
+    )
+    return f"{counted(learner.source.records, 'record')}; {basis}{unproved}{unfilled}{unknown}."
 
 
 def _known_from(learner: TypeLearner, name: str) -> str:
@@ -220,13 +225,9 @@ def _where_known(learner: TypeLearner, path: str, field: FieldMapping) -> str:
     if field.kinds:
         return _known_by_kind(learner.by_kind[key].owners, field)
     if field.leads_to == OPEN:
-        ids, shape = learner.candidates.get(key), learner.shape(key)
+        ids = learner.candidates.get(key)
         asked = _ids_among(ids) if ids else "Which records are these?"
-        if ids and shape is not None and not (shape.may_be_ids or shape.has_ids):
-            return (
-                f'{asked} No line translates these: answer "{NOTHING}" to send all as it stands, or move it to left_out'
-            )
-        return f'{asked} Answer with a resource, or "{NOTHING}" for plain values; or move it to left_out'
+        return f'{asked} Answer with a resource where all of it is ids, or "{NOTHING}" to send it as it stands; or move it to left_out'
     if resource_by_name(learner.assumed, (path, key)):
         return "by its name"
     return "by the names beside its numbers" if learner.is_known_by_names(key) else "an assumption"

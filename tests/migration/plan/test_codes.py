@@ -178,3 +178,20 @@ def test_what_is_equal_after_a_migration_is_not_asked_although_ids_tell_its_reco
     texts = {("tasks", "copy"): {"B1", "B2"}}
     assert differing_codes(texts, types, source, target) == {}
     assert differing_codes(texts, types, source, target | {"hard_copies": target["tasks"]}) == {}
+
+
+def test_what_names_the_record_itself_is_no_code(tmp_path: Path) -> None:
+    """Another field has the names of records of the same resource, such as that of the parent."""
+    names = ["Sea", "Land", "Air"]
+    records = [
+        {"id": number, "name": name, "parent": {"pid": number % 3 + 1, "desc": names[number % 3]}}
+        for number, name in enumerate(names, 1)
+    ]
+    source, target = (
+        {"collections": listing(tmp_path, side, rows)} for side, rows in (("here", records), ("there", []))
+    )
+    learner = learner_between("collections", source["collections"], target["collections"], source, same_service=True)
+    assert "name" not in learner.texts()
+    types = {"collections": without_questions(learner.type)}
+    texts = {("collections", path): known for path, known in learner.texts().items()}
+    assert "name" not in differing_codes(texts, types, source, target).get("collections", {})

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pipelines.errors import ConfigurationError
+from pipelines.migration.model.field_mapping import PLAIN
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import MergeRequest
 from pipelines.migration.plan.learned_types import TypeLearner
@@ -535,6 +536,29 @@ def test_plain_values_with_a_word_beside_them_are_sent_with_it(tmp_path: Path, *
     answered = file_of(text_of([learner]).replace('"?"', '"nothing"')).follow(learner.type)
     assert body_of(answered, records[0]) == {"title": "T1", **values}
     assert not answered.form(records[0]).unsent
+
+
+def test_what_refers_to_nothing_is_not_asked_again_by_a_plan(tmp_path: Path) -> None:
+    """Where a part of a text is a code of the target."""
+    records = [{"id": 1, "title": "A", "clock": "10:44"}]
+    learned = learner_of(tmp_path, records).type
+    fields = {**learned.fields, "clock": PLAIN.asking({"clock": ["10:44"]}, "clock")}
+    asking = replace(learned, fields=fields)
+    for line, values in (('{ leads_to = "nothing" }', {"clock": "10:44"}), ("{}", {})):
+        followed = file_of(f'[tasks]\nsame = ["title"]\n[tasks.fields]\nclock = {line}').follow(asking)
+        assert followed.form(records[0]).values == {"title": "A", **values}
+
+
+def test_what_the_file_leaves_out_takes_nothing_else_with_it(tmp_path: Path) -> None:
+    records = [{"id": 1, "title": "A", "item": {"policy": "long", "pieces": "a", "location_id": ""}}]
+    learner = learner_of(tmp_path, records)
+    text = text_of([learner])
+    assert '"item/location_id",' in text
+    form = file_of(text).follow(learner.type).form(records[0])
+    assert form.values == {"title": "A", "item/policy": "long", "item/pieces": "a"}
+    lending = [{"id": 1, "title": "A", "by": {"2": "x"}}]
+    learner = learner_of(tmp_path, lending)
+    assert {*file_of(text_of([learner])).follow(learner.type).form(lending[0]).why.values()} == {LeftOut.NOT_MAPPED}
 
 
 def test_a_kind_that_no_record_has_is_named(tmp_path: Path) -> None:
