@@ -84,7 +84,7 @@ def drill(
             verification = migration.verify(plan, contents=True)
         quarantined = Counter((row.resource, row.reason or "") for row in plan.rows(Action.QUARANTINED))
         completed_tasks = quarantined.pop(("tasks", TASK_COMPLETED), 0)
-        losses = [loss for loss in losses_of(plan) if loss.kind in LEFT_OUT]
+        losses = [loss for loss in losses_of(plan, named=MOST_LISTED) if loss.kind in LEFT_OUT]
     facts = plan.facts
     problems = [*intact.problems, *problems]
     problems += [str(failure) for failure in applied.failures]

@@ -21,7 +21,7 @@ from pipelines.records.advice import incomplete_dates
 from pipelines.shapes.unread_lists import list_in_words
 
 NAMED = 5
-"""Fields that a sentence names."""
+"""Fields that a sentence names where a file has them all."""
 
 _IN_ISSUES = f"{WORKBOOK} says of each why, and what to do."
 
@@ -42,8 +42,11 @@ class Loss(msgspec.Struct, frozen=True):
         return f"{self.words}: {self.why} {self.remedy}"
 
 
-def losses_of(plan: Plan, lacking: Lacking | None = None) -> list[Loss]:
-    """What the target will not have after a plan. `lacking`: with what the service did not keep, once an apply or a status counted it."""
+def losses_of(plan: Plan, lacking: Lacking | None = None, *, named: int = NAMED) -> list[Loss]:
+    """What the target will not have after a plan.
+
+    `lacking`: with what the service did not keep, once an apply or a status counted it; `named`: the most fields that a sentence names.
+    """
     facts, lacking = plan.facts, lacking or plan.facts.not_moved.lacking
     values: dict[ReasonKind, Counter[str]] = defaultdict(Counter)
     for code, counts in facts.not_moved.counts.items():
@@ -74,7 +77,7 @@ def losses_of(plan: Plan, lacking: Lacking | None = None) -> list[Loss]:
             ReasonKind.REFERENCES,
             lacking.references,
             counted(lacking.references, "reference"),
-            f"{_named(values[ReasonKind.REFERENCES], numbers=False)}. Bookferry does not know which records those are, or they are "
+            f"{_named(values[ReasonKind.REFERENCES], named, numbers=False)}. Bookferry does not know which records those are, or they are "
             "neither there nor in this plan.",
             f"Move it, too (--resources), or answer where `bookferry migrate map` asks which records those are: {_IN_ISSUES}",
         ),
@@ -82,7 +85,7 @@ def losses_of(plan: Plan, lacking: Lacking | None = None) -> list[Loss]:
             ReasonKind.FIELDS,
             len(values[ReasonKind.FIELDS]),
             f"the values of {counted(len(values[ReasonKind.FIELDS]), 'field')}",
-            f"{_named(values[ReasonKind.FIELDS])}.",
+            f"{_named(values[ReasonKind.FIELDS], named)}.",
             f"{_IN_ISSUES} `bookferry describe {facts.target.tenant}` shows the fields that the target has.",
         ),
         Loss(
@@ -157,8 +160,8 @@ def _files(lacking: Lacking) -> Loss:
     return Loss(ReasonKind.FILES, lacking.files + lacking.covers, words, why, remedy)
 
 
-def _named(counts: Mapping[str, int], *, numbers: bool = True) -> str:
+def _named(counts: Mapping[str, int], named: int, *, numbers: bool = True) -> str:
     """The most frequent fields, each with its count if `numbers` are wanted."""
     most = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
-    more = f" and {len(counts) - NAMED:,} more" if len(counts) > NAMED else ""
-    return ", ".join(f"{field} ({count:,})" if numbers else field for field, count in most[:NAMED]) + more
+    more = f" and {len(counts) - named:,} more" if len(counts) > named else ""
+    return ", ".join(f"{field} ({count:,})" if numbers else field for field, count in most[:named]) + more
