@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pipelines.migration.model.field_mapping import several
@@ -90,6 +90,15 @@ _KINDS_OF_FORMATS = {"date": (Kind.DATE,), "date-time": (Kind.TIME, Kind.DATE)}
 def described_choices(field: FieldSchema) -> tuple[str, ...]:
     """The values of an enumeration, of a field or of the entries of its list."""
     return tuple(field.choices or (field.entries.choices if field.entries else ()))
+
+
+def choices_within(fields: Mapping[str, FieldSchema], above: str = "") -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the path of each object that has an enumeration, its member with that, and the values. `above`: the path of all of them."""
+    for name, field in fields.items():
+        path, members = f"{above}{name}", (field.entries or field).members
+        chosen = ((member, described_choices(inner)) for member, inner in members.items())
+        yield from ((path, member, choices) for member, choices in chosen if choices)
+        yield from choices_within(members, f"{path}/")
 
 
 def described_types(field: FieldSchema | None, shown: FieldShape | None) -> tuple[str, ...]:

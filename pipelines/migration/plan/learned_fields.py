@@ -300,7 +300,7 @@ _FORMS: dict[tuple[bool, bool], SentAs] = {
 
 
 def _with_lists(learned: ResourceType, lists: Iterable[str]) -> ResourceType:
-    """The type with one field for the objects of each of these lists, the inner ones first. Without its references, none is sent."""
+    """The type with one field for the objects of each of these lists, the inner ones first. Without its links, none is sent."""
     fields, left_out = {**learned.fields}, {**learned.left_out}
     for path in lists:
         within = f"{path}/"
@@ -310,7 +310,8 @@ def _with_lists(learned: ResourceType, lists: Iterable[str]) -> ResourceType:
             if name.startswith(within)
         }
         unsent = [why for name, why in left_out.items() if name.startswith(within)]
-        if any(entry.refers for entry in entries.values()) and LeftOut.UNKNOWN_REFERENCE not in unsent:
+        has_links = any(entry.refers for entry in entries.values()) or LeftOut.LINK not in unsent
+        if entries and has_links and LeftOut.UNKNOWN_REFERENCE not in unsent:
             fields[path] = FieldMapping(many=True, entries=entries)
             continue
         left_out = {name: why for name, why in left_out.items() if not name.startswith(within)}

@@ -16,6 +16,7 @@ from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.codes import DifferingCodes, keys_of_objects, texts_of
 from pipelines.migration.plan.descriptions import (
+    choices_within,
     confirmed_fields,
     contradicted_by_shape,
     contradicted_fields,
@@ -29,7 +30,7 @@ from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.taken_apart import TakenApart
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
-from pipelines.records.paths import ATTRIBUTES, objects_of, value_at
+from pipelines.records.paths import ATTRIBUTES, objects_at, objects_of, value_at
 from pipelines.records.shapes.field_names import fields_to_send, named_kind
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
@@ -72,7 +73,9 @@ class TypeLearner:
         self.by_kind = references_by_kind(source.records(), self._shapes[0], library())
         forms = {key: reference.form for key, reference in self.by_kind.items()}
         self._known = KnownFields(by_kind=forms, posted=posted, read=read)
-        self._links, self._lost, self._with_ids = dict[str, list[str]](), list[str](), set[str]()
+        self._links, self._lost = dict[str, list[str]](), list[str]()
+        self._asked_within = objects_of(self._other_choices())
+        """Paths of objects that are taken apart, because a value within is asked about."""
         self.codes: Mapping[str, DifferingCodes] = {}
         """Path → the codes of other records there that are others in the target, which are asked about."""
         self.type = self._learn()
@@ -86,7 +89,7 @@ class TypeLearner:
         while names := [*plain_fields(self.type, assumed), *self._unasked()]:
             may_refer = {key for key, ids in self._ids_within(names).items() if asks_all or ids.are_values}
             objects = {key for key in may_refer if objects_in(self.source.fields[key]) is not None}
-            self._with_ids |= objects
+            self._asked_within |= objects
             self.type = self._learn(may_refer={*self._known.may_refer, *may_refer})
             if not objects:
                 break
@@ -94,7 +97,7 @@ class TypeLearner:
     def _learn(self, **known: Any) -> ResourceType:
         """The type, with what is known of its fields now."""
         whole, of_target = self._shapes
-        self.apart = TakenApart(whole, self.by_kind, self._links, self._with_ids)
+        self.apart = TakenApart(whole, self.by_kind, self._links, self._asked_within)
         self.source, self.schema = self.apart.shape(whole), self.apart.schema(self._described)
         contradicted_in_source = set[str]()
         if self._same_service and self.assumed.sends_unproved:
@@ -118,6 +121,19 @@ class TypeLearner:
             learned, left_out=learned.left_out | lost, record_type=record_type, wrapped_in=wrapped_in
         )
 
+    def _other_choices(self) -> set[str]:
+        """The paths within objects whose values the target does not take."""
+        payload = self._described.create.fields if self._described.create else {}
+        enumerations = [*choices_within(payload)]
+        return {
+            f"{holder}/{member}"
+            for record in (self._listing.records() if enumerations else ())
+            for holder, member, choices in enumerations
+            for entry in objects_at(record, holder)
+            for value in several(entry.get(member))
+            if (text := text_of(value)) and text not in choices
+        }
+
     def _links_of(self, read: Library) -> dict[str, list[str]]:
         """What the objects of a reference say of the link. It is lost where the target takes only numbers, or not all are objects."""
         links = members_of_links(self.records(), self.type, self.source, read)
@@ -134,7 +150,7 @@ class TypeLearner:
     def _unasked(self) -> list[str]:
         """The fields that are left out because they, or objects in which they are, may have numbers of records, which is not asked yet."""
         left_out = {*self.unknown_references} & self.type.left_out.keys()
-        asked = self._with_ids | {*self._known.may_refer}
+        asked = self._asked_within | {*self._known.may_refer}
         return [key for key in self.source.fields if key not in asked and left_out & {key, *objects_of([key])}]
 
     def ask(self, codes: Mapping[str, DifferingCodes]) -> None:
@@ -146,7 +162,7 @@ class TypeLearner:
             and PERSONAL.isdisjoint(owner for owner, _field in differing.owners)
         }
         of_keys = {path for path in codes if path.endswith(f"/{ANY_KEY}")}
-        self._with_ids |= objects_of(self.codes.keys() - of_keys)
+        self._asked_within |= objects_of(self.codes.keys() - of_keys)
         learned, values = self._learn(), {path: differing.in_target for path, differing in self.codes.items()}
         fields = {name: field.asking(values, name) for name, field in learned.fields.items()}
         asked = {path for name, field in fields.items() for path, part in field.parts(name) if part.values}

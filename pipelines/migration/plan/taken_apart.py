@@ -24,7 +24,7 @@ class TakenApart:
     """The objects of a resource that are taken apart.
 
     `typed`: paths of ids with a kind beside them; `links`: path of a reference whose objects say something of the link → which members;
-    `with_ids`: paths of objects whose values may be ids, whatever their names.
+    `asked_within`: paths of objects of which a value is asked about, whatever its name.
     """
 
     def __init__(
@@ -32,9 +32,9 @@ class TakenApart:
         shape: RecordShape,
         typed: Collection[str] = (),
         links: Mapping[str, Collection[str]] | None = None,
-        with_ids: Collection[str] = (),
+        asked_within: Collection[str] = (),
     ) -> None:
-        self._typed, self._links, self._with_ids = typed, links or {}, with_ids
+        self._typed, self._links, self._asked_within = typed, links or {}, asked_within
         self._objects = dict[str, Container[str]]()
         """Path → the members that are fields."""
         self.lists = dict[str, FieldShape]()
@@ -66,7 +66,7 @@ class TakenApart:
             others = members.keys() - ({"id", "links", "meta"} if DATA in members else {"id"})
             refers = (
                 is_typed
-                or path in self._with_ids
+                or path in self._asked_within
                 or any(
                     f"{path}/{member}" in self._typed or may_name_records(member, members[member], path)
                     for member in others

@@ -538,6 +538,27 @@ def test_plain_values_with_a_word_beside_them_are_sent_with_it(tmp_path: Path, *
     assert not answered.form(records[0]).unsent
 
 
+def test_values_within_objects_that_the_target_does_not_take_are_asked(tmp_path: Path) -> None:
+    """Objects whose values it takes stay whole."""
+    conditions = of_type(
+        "object", members={"cond": of_type("string", choices=["good", "worn"]), "on": of_type("string")}
+    )
+    schema = takes(title="string", state=conditions, parts=of_type("array", entries=conditions), was=conditions)
+    values = {
+        "state": {"cond": "gut", "on": "x"},
+        "parts": [{"cond": "gut", "on": "y"}, {"cond": "worn"}],
+        "was": {"cond": "good", "on": "z"},
+    }
+    records = [{"id": 1, "title": "A", **values}]
+    learner = learner_of(tmp_path, records, schema)
+    text = text_of([learner])
+    assert text.count('= "?"') == len(file_of(text).questions()) == 2
+    answered = file_of(text.replace('"?"', '"good"')).follow(learner.type)
+    sent = {"state": {"cond": "good", "on": "x"}, "parts": [{"cond": "good", "on": "y"}, {"cond": "worn"}]}
+    assert body_of(answered, records[0]) == {"title": "A", **sent, "was": values["was"]}
+    assert "was" in answered.fields
+
+
 def test_what_refers_to_nothing_is_not_asked_again_by_a_plan(tmp_path: Path) -> None:
     """Where a part of a text is a code of the target."""
     records = [{"id": 1, "title": "A", "clock": "10:44"}]
