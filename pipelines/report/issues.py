@@ -39,7 +39,7 @@ EXAMPLES = 5
 MAX_KINDS = 300
 """Kinds of issues that are counted separately; a library may have any number of identifier types."""
 
-_E_MAIL = re.compile(r"[^\s@<>()\[\]\"',;:]{1,64}@[^\s@<>()\[\]\"',;:]{1,255}")
+_E_MAIL = re.compile(r"[^\s@/<>()\[\]\"',;:]{1,64}@[^\s@<>()\[\]\"',;:]{1,255}")
 
 
 class Issue(NamedTuple):

@@ -44,6 +44,19 @@ def test_no_secret_and_nobody_is_in_it(hostile: Report) -> None:
         assert re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", text) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("of cora@example.org", "of [redacted]"),
+        ("a/cora@localhost", "a/[redacted]"),
+        ("o:owner/@id", "o:owner/@id"),
+        ("dcterms:title/@value", "dcterms:title/@value"),
+    ],
+)
+def test_an_e_mail_address_is_not_shown_and_the_name_of_a_field_is(text: str, shown: str) -> None:
+    assert safe_text(text) == shown
+
+
 def test_no_cell_is_a_formula_and_every_line_has_its_columns(hostile: Report) -> None:
     """As Python's reader for Excel's dialect, pandas and DuckDB open it; and as `cut` and `sort` see it, line by line."""
     lines = lines_of(hostile)
