@@ -1,4 +1,4 @@
-"""service.md#lists and #rate. ``tests/sandbox`` has the tests of windows."""
+"""service.md#lists and #rate."""
 
 from __future__ import annotations
 
