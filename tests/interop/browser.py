@@ -20,26 +20,35 @@ SECONDS = 90
 """How long to wait for a page."""
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
+def chromium(profile: Path, downloads: Path) -> webdriver.Chrome:
+    """A browser with this profile, which saves into a folder what is downloaded."""
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER or ""
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path}"):
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.set_capability("unhandledPromptBehavior", "accept")
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     driver.set_page_load_timeout(SECONDS)
+    driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
+    return driver
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
+    driver = chromium(tmp_path, tmp_path)
     driver.implicitly_wait(SECONDS)  # a click returns before the next page is loaded
     yield driver
     driver.quit()
 
 
 def requested(browser: webdriver.Chrome) -> set[str]:
-    """The addresses that pages asked for; no page may complain."""
+    """The addresses that the browser asked for, apart from its own and from files in its memory. No page may complain."""
     assert browser.get_log("browser") == []
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     asked = {each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"}
-    return {one for one in asked if not one.startswith(("chrome", "data:"))}
+    return {address for address in asked if not address.startswith(("chrome", "data:", "blob:"))}
 
 
 def violations(browser: webdriver.Chrome) -> list[dict[str, Any]]:

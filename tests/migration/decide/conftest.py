@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from tests.interop.browser import BROWSER, DRIVER, FLAGS, SECONDS
+from tests.interop.browser import BROWSER, DRIVER, SECONDS, chromium
 
 
 class Librarian:
@@ -93,12 +91,6 @@ class Librarian:
         """How many conflicts are shown."""
         return self.find("#shown").text
 
-    def requested(self) -> set[str]:
-        """The addresses that the browser requested, apart from its own and from files in its memory."""
-        messages = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
-        asked = {one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"}
-        return {one for one in asked if not one.startswith(("chrome", "data:", "blob:"))}
-
 
 @pytest.fixture
 def new_librarian(tmp_path: Path) -> Iterator[Callable[[], Librarian]]:
@@ -107,23 +99,13 @@ def new_librarian(tmp_path: Path) -> Iterator[Callable[[], Librarian]]:
         pytest.skip("no Chromium with its driver is installed")
     downloads = tmp_path / "downloads"
     downloads.mkdir()
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER or ""
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    options.set_capability("unhandledPromptBehavior", "accept")
-    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
     running: list[webdriver.Chrome] = []
 
     def make() -> Librarian:
         while running:
             running.pop().quit()
-        browser = webdriver.Chrome(options=options, service=Service(DRIVER))
-        running.append(browser)
-        browser.set_page_load_timeout(SECONDS)
-        browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
-        return Librarian(browser, downloads)
+        running.append(chromium(tmp_path / "profile", downloads))
+        return Librarian(running[-1], downloads)
 
     yield make
     while running:

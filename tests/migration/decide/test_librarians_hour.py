@@ -9,6 +9,7 @@ import pytest
 
 from pipelines.migration.model.plan import CONFLICTS, HTML
 from tests.cli.command import run
+from tests.interop.browser import requested
 from tests.migration.decide.conftest import Librarian
 from tests.migration.library_pair import LibraryPair
 from tests.sandbox.process import SandboxProcess
@@ -55,7 +56,7 @@ def test_a_librarians_hour(librarian: Librarian, tmp_path: Path) -> None:
             librarian.click(f"#bulk button[data-word={decision}]")
         saved = librarian.save()
         assert librarian.clicks < 20
-        assert librarian.requested() == {(folder / HTML).as_uri()}
+        assert requested(librarian.browser) == {(folder / HTML).as_uri()}
 
         taken = run("migrate", "decide", plan["plan"], saved, "--json", folder=tmp_path, variables=account).document
         assert taken["decisions"] == dict.fromkeys(("target", "source", "skip"), OF_A_KIND)

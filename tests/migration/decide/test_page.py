@@ -14,6 +14,7 @@ from selenium.webdriver.common.keys import Keys
 
 from pipelines.migration.model.plan import CONFLICTS, HTML
 from pipelines.migration.plan.conflicts import RecordDecision, read_decisions
+from tests.interop.browser import requested
 from tests.migration.decide.conftest import Librarian
 from tests.migration.decide.plans import differs, fits, hostile, page_of, pages_for, usual, with_records
 from tests.migration.examples import example
@@ -252,8 +253,7 @@ def test_hostile_texts_are_texts(librarian: Librarian, tmp_path: Path) -> None:
     assert len(json.loads(rows[1])) == len(hostile())
     shown = " ".join(card.text for card in librarian.all(".card"))
     assert "<script>alert(1)</script>" in shown
-    assert librarian.requested() == {plan.path(HTML).as_uri()}
-    assert [entry["message"] for entry in librarian.browser.get_log("browser")] == []
+    assert requested(librarian.browser) == {plan.path(HTML).as_uri()}
 
 
 @pytest.mark.long
