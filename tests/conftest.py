@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections import defaultdict
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from pipelines.state import leases
 from tests.postgres import postgres_server
+from tests.sandbox.process import SandboxProcess
 from tests.state_places import Place, postgres_place
 
 # A slow machine is no finding. Each run of the suite tries other examples, so thirty will do. In CI the same ones come every time: new ones
@@ -36,8 +38,15 @@ def pytest_configure() -> None:
 
     A program that replaces a process keeps what is ignored, and forgets what is handled. So a handler that does nothing takes its place.
     """
+    gc.disable()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda _number, _frame: None)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: looking for garbage among them took each process of tests a quarter of its start."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,6 +58,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             most = timeout.args[0] if timeout else float(item.config.getini("timeout"))
             seconds[item.path] = max(seconds[item.path], most)
     items.sort(key=lambda item: -seconds[item.path])
+
+
+@pytest.fixture(scope="session")
+def shared_sandbox() -> Iterator[SandboxProcess]:
+    """One sandbox for all tests of a process that change no record: a library of real ones, and an empty one."""
+    tenants = ("--tenant=library=real:120", "--tenant=bare=empty")
+    options = ("--requests-per-minute", "0", "--oauth", "registrations_per_day=100000")
+    with SandboxProcess(*tenants, *options) as process:
+        yield process
+
+
+@pytest.fixture
+def sandbox(shared_sandbox: SandboxProcess) -> SandboxProcess:
+    """The `shared_sandbox` as it began, without a limit; earlier sign-ins are over."""
+    shared_sandbox.reset()
+    shared_sandbox.control("POST", "oauth/grants/end", {"tenant": "library"})
+    return shared_sandbox
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
-from tests.assets_defs.installation import PASSWORD, DagsterInstallation, configure
+from tests.assets_defs.installation import INSTANCE, PASSWORD, DagsterInstallation, configure
 from tests.sandbox.process import SandboxProcess
 
 
@@ -28,17 +29,24 @@ def shared_sandbox() -> Iterator[SandboxProcess]:
 def sandbox(shared_sandbox: SandboxProcess) -> SandboxProcess:
     """The sandbox without liberties, faults and counts."""
     shared_sandbox.reset()
-    shared_sandbox.change("library", requests_per_minute=0)
-    shared_sandbox.change("second", requests_per_minute=0)
     return shared_sandbox
+
+
+@pytest.fixture(scope="session")
+def dagster_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home of Dagster with its databases, which it takes a quarter of a second to make. Each test has a copy."""
+    home = tmp_path_factory.mktemp("dagster-home")
+    (home / "dagster.yaml").write_text(INSTANCE)
+    with dg.DagsterInstance.from_config(str(home)):
+        return home
 
 
 @pytest.fixture
 def installation(
-    sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: SandboxProcess, dagster_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[DagsterInstallation]:
     """A configuration of both libraries, its data folder and a Dagster instance of its own."""
-    for variable, value in configure(tmp_path, sandbox).items():
+    for variable, value in configure(tmp_path, sandbox, dagster_home).items():
         monkeypatch.setenv(variable, value)
     with DagsterInstallation(tmp_path) as installation:
         yield installation

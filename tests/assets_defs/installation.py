@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -47,12 +48,11 @@ requests_per_minute = 100000
 """
 
 
-def configure(folder: Path, sandbox: SandboxProcess) -> dict[str, str]:
-    """Write bookferry.toml and dagster.yaml into `folder`; the variables that are to be set."""
+def configure(folder: Path, sandbox: SandboxProcess, dagster_home: Path) -> dict[str, str]:
+    """Write bookferry.toml and a copy of Dagster's home into `folder`; the variables that are to be set."""
     config, home = folder / "bookferry.toml", folder / "dagster-home"
     config.write_text(CONFIG.format(library=sandbox.base_url("library"), second=sandbox.base_url("second")))
-    home.mkdir()
-    (home / "dagster.yaml").write_text(INSTANCE)
+    shutil.copytree(dagster_home, home)
     return {
         "BOOKFERRY_CONFIG": str(config),
         "DAGSTER_HOME": str(home),

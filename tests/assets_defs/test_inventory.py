@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from tests.assets_defs.installation import INSTANCE, DagsterInstallation
+from tests.assets_defs.installation import DagsterInstallation
 from tests.backup.other_resources.signing import sign_in
 from tests.sandbox.process import SandboxProcess
 
@@ -32,11 +33,12 @@ requests_per_minute = 100000
 
 
 @pytest.fixture
-def install(sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+def install(
+    sandbox: SandboxProcess, dagster_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Install]:
     """Makes an installation of the tenant `new`, which is signed in with these scopes; `more`: further lines of its configuration."""
     config, home = tmp_path / "bookferry.toml", tmp_path / "dagster-home"
-    home.mkdir()
-    (home / "dagster.yaml").write_text(INSTANCE)
+    shutil.copytree(dagster_home, home)
     monkeypatch.setenv("BOOKFERRY_CONFIG", str(config))
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     with ExitStack() as stack:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -65,14 +66,14 @@ class BackupRuns:
 
 
 @pytest.fixture(scope="module")
-def runs(shared_sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackupRuns]:
+def runs(
+    shared_sandbox: SandboxProcess, dagster_home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BackupRuns]:
     """All runs of this module: each costs a second or more."""
     sandbox, folder = shared_sandbox, tmp_path_factory.mktemp("runs")
     sandbox.reset()
-    sandbox.change("library", requests_per_minute=0)
-    sandbox.change("second", requests_per_minute=0)
     with pytest.MonkeyPatch.context() as patch:
-        for variable, value in configure(folder, sandbox).items():
+        for variable, value in configure(folder, sandbox, dagster_home).items():
             patch.setenv(variable, value)
         with DagsterInstallation(folder) as installation:
             good = installation.run("old", "second")

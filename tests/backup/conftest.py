@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from pipelines.backup import flow
@@ -19,18 +17,9 @@ def without_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow, "rebuild_catalogue", lambda data: data.catalogue_path)
 
 
-@pytest.fixture(scope="session")
-def shared_sandbox() -> Iterator[SandboxProcess]:
-    """One process with some of the real records, for all tests that change none; they use `sandbox`."""
-    with SandboxProcess(f"--tenant=library=real:{RECORDS}", "--requests-per-minute", "0") as sandbox:
-        yield sandbox
-
-
 @pytest.fixture
-def sandbox(shared_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> SandboxProcess:
-    """The `shared_sandbox` in its initial state, with the account of version 2 in the environment."""
-    shared_sandbox.reset()
-    shared_sandbox.change(requests_per_minute=0)
-    monkeypatch.setenv("TEST_USER", shared_sandbox.user)
-    monkeypatch.setenv("TEST_PASSWORD", shared_sandbox.password)
-    return shared_sandbox
+def sandbox(sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> SandboxProcess:
+    """With the account of version 2 in the environment."""
+    monkeypatch.setenv("TEST_USER", sandbox.user)
+    monkeypatch.setenv("TEST_PASSWORD", sandbox.password)
+    return sandbox

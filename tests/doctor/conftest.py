@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -56,21 +56,6 @@ class Patient(Installation):
         return replace(self, around=replace(self.around, **surroundings))  # type: ignore[arg-type]
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[SandboxProcess]:
-    """Two pages of real records; no limit. A test that changes it says so to `service`."""
-    with SandboxProcess("--tenant=library=real:80", "--tenant=bare=empty", "--requests-per-minute", "0") as process:
-        yield process
-
-
-@pytest.fixture
-def service(sandbox: SandboxProcess) -> Iterator[SandboxProcess]:
-    """The sandbox; after the test, its faults are reset."""
-    sandbox.reset()
-    yield sandbox
-    sandbox.reset()
-
-
 @pytest.fixture
 def patient_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Patient]:
     """Makes a home at any address, signed in with the sandbox's account."""
@@ -86,6 +71,6 @@ def patient_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
 
 
 @pytest.fixture
-def patient(service: SandboxProcess, patient_of: Callable[..., Patient]) -> Patient:
-    """A v2 tenant of two pages, in good health."""
-    return patient_of(service)
+def patient(sandbox: SandboxProcess, patient_of: Callable[..., Patient]) -> Patient:
+    """A v2 tenant of three pages, in good health."""
+    return patient_of(sandbox)

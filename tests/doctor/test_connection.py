@@ -23,16 +23,16 @@ from tests.service.sign_in.home import TENANT, Home, unwritable
 
 
 @pytest.fixture
-def stranger(service: SandboxProcess, tmp_path: Path) -> Home:
+def stranger(sandbox: SandboxProcess, tmp_path: Path) -> Home:
     """A v3 tenant to which nobody has signed in."""
-    return Home.make(tmp_path, service.base_url(), service)
+    return Home.make(tmp_path, sandbox.base_url(), sandbox)
 
 
 @pytest.fixture
-def person(stranger: Home, service: SandboxProcess) -> Home:
+def person(stranger: Home, sandbox: SandboxProcess) -> Home:
     """A v3 tenant to which somebody has signed in, on the consent page."""
     stranger.sign_in()
-    service.reset("counts")
+    sandbox.reset("counts")
     return stranger
 
 
@@ -49,7 +49,7 @@ def look_at(home: Home) -> tuple[Examination, dict[str, CheckResult]]:
 
 
 @pytest.mark.long
-def test_a_healthy_connection(person: Home, service: SandboxProcess) -> None:
+def test_a_healthy_connection(person: Home, sandbox: SandboxProcess) -> None:
     """All scopes, a fresh token: nothing but what the sandbox's library does not show, and neither token (I10)."""
     examined, found = look_at(person)
     assert worst(examined.findings) is ExitStatus.COMPLETE
@@ -57,27 +57,27 @@ def test_a_healthy_connection(person: Home, service: SandboxProcess) -> None:
     assert odd == ["rate"], "of the configuration of these tests"
     assert found["other lists"].status is CheckStatus.OK
     assert "end of v2" not in found
-    assert examined.requests == service.counts()["requests"] <= 24
+    assert examined.requests == sandbox.counts()["requests"] <= 24
     shown = str([finding.document for finding in examined.findings])
     assert not [token for token in (person.grant.access_token, person.grant.refresh_token) if str(token) in shown]
 
 
-def test_nobody_has_signed_in(stranger: Home, service: SandboxProcess) -> None:
+def test_nobody_has_signed_in(stranger: Home, sandbox: SandboxProcess) -> None:
     """Exit 4, with the command to run; the service is not asked."""
     examined, found = look_at(stranger)
     assert (found["token"].status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.SIGN_IN)
     assert f"bookferry login {TENANT}" in found["token"].message
-    assert service.counts()["requests"] == 0
+    assert sandbox.counts()["requests"] == 0
 
 
-def test_a_sign_in_that_could_not_be_kept_when_it_is_renewed(person: Home, service: SandboxProcess) -> None:
+def test_a_sign_in_that_could_not_be_kept_when_it_is_renewed(person: Home, sandbox: SandboxProcess) -> None:
     """The token is good now and would be renewed tonight; where that cannot be written, the nightly backup would not work (I3)."""
     before = person.stored
     with unwritable(tokens_of(person).place):
         examined, found = look_at(person)
     assert (found["token"].status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.FAILED)
     assert "could not be read or written" in found["token"].message
-    assert service.counts()["requests"] == 0
+    assert sandbox.counts()["requests"] == 0
     assert person.stored == before
 
 
@@ -145,10 +145,10 @@ def test_a_store_that_is_damaged(person: Home) -> None:
 
 
 @pytest.mark.long
-def test_a_token_that_ended_early_is_renewed_and_kept(service: SandboxProcess, person: Home) -> None:
+def test_a_token_that_ended_early_is_renewed_and_kept(sandbox: SandboxProcess, person: Home) -> None:
     """Never a refresh whose result is not stored: an hour later on the service's clock, doctor renews, once, and the store has it (I3)."""
     before = person.grant
-    service.fault("jump", path="/api/v3/publications/all", seconds=3700)
+    sandbox.fault("jump", path="/api/v3/publications/all", seconds=3700)
     for _ in range(2):
         assert worst(look_at(person)[0].findings) is ExitStatus.COMPLETE
         assert person.refreshes() == 1
@@ -156,9 +156,9 @@ def test_a_token_that_ended_early_is_renewed_and_kept(service: SandboxProcess, p
 
 
 @pytest.mark.long
-def test_a_sign_in_that_was_revoked(service: SandboxProcess, person: Home) -> None:
+def test_a_sign_in_that_was_revoked(sandbox: SandboxProcess, person: Home) -> None:
     """Exit 4, with the command that helps, and no token in the words."""
-    service.control("POST", "oauth/grants/end", {"tenant": "library", "person": service.user})
+    sandbox.control("POST", "oauth/grants/end", {"tenant": "library", "person": sandbox.user})
     kept = person.grant
     examined, _ = look_at(person)
     assert worst(examined.findings) is ExitStatus.SIGN_IN

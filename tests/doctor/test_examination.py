@@ -274,10 +274,10 @@ ODD_RECORDS: list[dict[str, Any]] = [
     ids=["html", "no list", "odd list", "empty", "elsewhere", "garbled", "500", "odd records"],
 )
 def test_whatever_answers_is_no_reason_to_break(
-    service: SandboxProcess, serve: Callable[[Script], ScriptedServer], patient_of: PatientOf, answer: Answer
+    sandbox: SandboxProcess, serve: Callable[[Script], ScriptedServer], patient_of: PatientOf, answer: Answer
 ) -> None:
     """A web page on /api, a proxy's greeting: one plain finding. Checks are total, like everything that looks at records (I7)."""
-    examined = patient_of(service, serve(lambda _: answer).url).examine()
+    examined = patient_of(sandbox, serve(lambda _: answer).url).examine()
     found = {finding.name: finding for finding in examined.findings}
     shown = str([finding.document for finding in examined.findings])
     if answer.body != [1, 2, "three"]:

@@ -15,7 +15,6 @@ from pipelines.service import redaction
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.budget import Budget
 from pipelines.state.local import LocalState
-from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Script, ScriptedServer
 
@@ -59,17 +58,3 @@ def client_for(tmp_path: Path, clock: ManualClock) -> Iterator[ClientFor]:
             return stack.enter_context(LibraryClient(base_url=base_url, api="v2", budget=budget, **used))
 
         yield make
-
-
-@pytest.fixture(scope="session")
-def running_sandbox() -> Iterator[SandboxProcess]:
-    """One sandbox process for all tests; use `sandbox`."""
-    with SandboxProcess("--tenant=library=real:120", "--requests-per-minute", "0") as process:
-        yield process
-
-
-@pytest.fixture
-def sandbox(running_sandbox: SandboxProcess) -> SandboxProcess:
-    """The sandbox with a library of real records, reset, without a limit."""
-    running_sandbox.reset()
-    return running_sandbox

@@ -1,4 +1,4 @@
-"""One sandbox for all sign-ins, and a configuration for each test."""
+"""A configuration and a database for each test."""
 
 from __future__ import annotations
 
@@ -10,22 +10,6 @@ import pytest
 from tests.postgres import database
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import Home
-
-
-@pytest.fixture(scope="session")
-def running_sandbox() -> Iterator[SandboxProcess]:
-    """One sandbox process for all tests; use `sandbox`."""
-    options = ("--tenant", "library=real:120", "--requests-per-minute", "0", "--oauth", "registrations_per_day=100000")
-    with SandboxProcess(*options) as process:
-        yield process
-
-
-@pytest.fixture
-def sandbox(running_sandbox: SandboxProcess) -> SandboxProcess:
-    """The sandbox, reset; earlier sign-ins are over."""
-    running_sandbox.reset()
-    running_sandbox.control("POST", "oauth/grants/end", {"tenant": "library"})
-    return running_sandbox
 
 
 @pytest.fixture
