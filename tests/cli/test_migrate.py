@@ -13,19 +13,18 @@ from pipelines.scopes import SCOPES
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.backup.other_resources.signing import sign_in
 from tests.cli.command import Installation
+from tests.migration.conftest import REAL, RECORDS, SOURCE
 from tests.sandbox.process import SandboxProcess
 from tests.store.snapshot_factory import make_snapshot
-
-RECORDS = 95
-"""The first of the real records; three of them have files, two covers."""
 
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[SandboxProcess]:
     """A library, and three empty ones."""
-    libraries = [f"--tenant=old=real:{RECORDS}", "--tenant=new=empty", "--tenant=other=empty", "--tenant=third=empty"]
+    libraries = [f"--tenant=old=real:{REAL}", "--tenant=new=empty", "--tenant=other=empty", "--tenant=third=empty"]
     libraries.append("--tenant=fourth=empty")
     with SandboxProcess(*libraries, "--requests-per-minute", "0") as process:
+        process.keep(SOURCE, "old")
         yield process
 
 

@@ -16,8 +16,11 @@ from tests.sandbox.process import SandboxProcess
 
 __all__ = ["without_catalogue"]
 
-RECORDS = 95
-"""Real records in the source; three of them have files, two have covers."""
+REAL = 95
+"""Real records in the sandbox: the first with files are near the end of them."""
+SOURCE = (*range(1, 15), 66, 85, 89, 92)
+"""Those of them that the source keeps: one with an invalid identifier, three with files, two of these with covers."""
+RECORDS = len(SOURCE)
 EMPTY = 64
 """Empty libraries, one for each test."""
 
@@ -26,7 +29,9 @@ EMPTY = 64
 def sandbox() -> Iterator[SandboxProcess]:
     """One sandbox for all tests."""
     empty = [f"--tenant=empty{number}=empty" for number in range(EMPTY)]
-    with SandboxProcess(f"--tenant=library=real:{RECORDS}", *empty, "--requests-per-minute", "0") as process:
+    libraries = (f"--tenant=library=real:{REAL}", f"--tenant=large=real:{REAL}")
+    with SandboxProcess(*libraries, *empty, "--requests-per-minute", "0") as process:
+        process.keep(SOURCE)
         yield process
 
 
@@ -76,6 +81,6 @@ def another_target(pair: LibraryPair, numbers: Iterator[int], tmp_path: Path) ->
     def make() -> LibraryPair:
         number = next(numbers)
         shutil.copytree(pair.config.parent / "library-data", tmp_path / f"other{number}" / "library-data")
-        return LibraryPair.at(tmp_path / f"other{number}", pair.sandbox, "library", f"empty{number}")
+        return LibraryPair.at(tmp_path / f"other{number}", pair.sandbox, pair.source, f"empty{number}")
 
     return make

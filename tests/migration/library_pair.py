@@ -90,6 +90,7 @@ class LibraryPair:
     """Name of the target in the sandbox."""
     token: str
     read_seconds: float = READ_SECONDS
+    source: str = "library"
 
     @classmethod
     def at(
@@ -100,17 +101,17 @@ class LibraryPair:
         config = folder / "bookferry.toml"
         addresses = {"source": sandbox.base_url(source), "target": sandbox.base_url(target)}
         config.write_text(CONFIG.format(**addresses, api="v2", signed=BASIC))
-        return cls(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES), read_seconds)
+        return cls(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES), read_seconds, source)
 
     def through_proxy(self, url: str, *, token_seconds: int = 3600) -> LibraryPair:
         """The same libraries through a proxy, with a real sign-in and a journal of their own."""
         folder = self.config.parent / "through"
         folder.mkdir()
         shutil.copytree(self.config.parent / "library-data", folder / "library-data")
-        source, target = (url + urlsplit(self.sandbox.base_url(one)).path for one in ("library", self.target))
+        source, target = (url + urlsplit(self.sandbox.base_url(one)).path for one in (self.source, self.target))
         text = CONFIG.format(source=source, target=target, api="v2", signed=BASIC)
         (folder / "bookferry.toml").write_text(text.replace('client_id = "test"\nclient_auth = "none"\n', ""))
-        pair = LibraryPair(folder / "bookferry.toml", self.sandbox, self.target, self.token, self.read_seconds)
+        pair = replace(self, config=folder / "bookferry.toml")
         settings = load_settings(pair.config)
         self.sandbox.change(self.target, oauth={"access_token_seconds": token_seconds, "refresh_policy": "until_used"})
         with signing_in(settings, "new", state=LocalState(folder / "library-data" / "state.db")) as login:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Self
 
@@ -94,6 +95,15 @@ class SandboxProcess:
         """Adds a fault: ``sb.fault("status", status=429, retry_after=5, path="page=3", times=2)``."""
         match = {"method": method, "path": path}
         self.control("POST", "faults", {"tenant": tenant, "match": match, "fault": fault, **details})
+
+    def keep(self, numbers: Collection[int], tenant: str = "library") -> None:
+        """Deletes all publications but those with these ids."""
+        token = self.control("POST", "tokens", {"tenant": tenant})["access_token"]
+        for number in range(1, self.publications(tenant) + 1):
+            if number not in numbers:
+                address = f"{self.base_url(tenant)}/api/v3/publications/{number}"
+                headers = {"authorization": f"Bearer {token}"}
+                urllib.request.urlopen(urllib.request.Request(address, headers=headers, method="DELETE")).close()
 
     def reset(self, *parts: str, tenant: str | None = None) -> None:
         """Resets counts, faults and settings, or only the named parts."""

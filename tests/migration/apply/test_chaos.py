@@ -5,19 +5,27 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import WAYS, RoughWay, run_killed
-from tests.migration.conftest import RECORDS
+from tests.migration.conftest import REAL
 from tests.migration.library_pair import LibraryPair
 from tests.migration.test_flow import comparable
 
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "2"))
 """Kills at random instants of an apply; libraries are moved until there were so many."""
+
+
+@pytest.fixture
+def pair(pair: LibraryPair, numbers: Iterator[int]) -> LibraryPair:
+    """A library that is large enough to be killed in the middle of it."""
+    large = LibraryPair.at(pair.config.parent / "large", pair.sandbox, "large", f"empty{next(numbers)}")
+    large.back_up()
+    return large
 
 
 def contents_of(records: list[dict[str, Any]]) -> Counter[str]:
@@ -61,7 +69,7 @@ def move_with_faults(pair: LibraryPair, way: RoughWay, expected: Counter[str], d
     pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
     records = pair.publications()
     assert contents_of(records) == expected
-    assert len(records) == RECORDS
+    assert len(records) == REAL
     extra = pair.requests() - before - plan.facts.requests
     print(f"{kills} kills, {extra} more requests than planned", dict(way.happened))  # noqa: T201  seen with -s
     return kills

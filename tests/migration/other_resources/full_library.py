@@ -18,7 +18,7 @@ from tests.sandbox.process import SandboxProcess
 
 OTHER_RESOURCES = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
 ALL_RESOURCES = ("publications", *OTHER_RESOURCES)
-RECORDS = 40
+RECORDS = 20
 V3 = 'client_id = "test"\nclient_auth = "none"'
 
 CONTRIBUTED: dict[int, tuple[str, dict[str, Any]]] = {

@@ -175,10 +175,6 @@ LISTS: dict[str, Any] = {
         "fields": {name: {"from": name} for name in ("email", "name", "roles")},
         "lists": {"collections": {"of": "collections", "key": "collection_id"}},
     },
-    "authorities": {
-        "fields": {name: {"from": name} for name in ("name", "kind", "variants")},
-        "lists": {"publications": {"of": "publications", "key": "publication_id", "entries": "links"}},
-    },
     "collections": {
         "fields": NAMES,
         "lists": {"members": {"of": "publications", "key": "publication_id", "entries": "objects"}},
@@ -226,7 +222,7 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(
     assert encrypted == {
         *("raw_hard_copy_borrowers", "hard_copy_borrowers", "raw_task_assignees", "task_assignees"),
     }
-    resources = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
+    resources = ("users", "collections", "locations", "hard_copies", "tasks")
     mapping = pair.map(snapshot)
     asked = [mapping.text.splitlines()[question.line - 1] for question in mapping.questions()]
     lines = [
@@ -298,6 +294,7 @@ def test_members_that_the_target_takes_at_no_field_are_lacking(pair: LibraryPair
     ]
 
 
+@pytest.mark.long
 def test_a_reference_that_leads_elsewhere_is_found_by_verify(pair: LibraryPair) -> None:
     """All else of the record is equal, and the number is one that the target has."""
     plan = pair.plan(back_up(pair, "run"), resources=("hard_copies",))

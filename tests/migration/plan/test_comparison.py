@@ -152,6 +152,7 @@ NAMED = {
 WORDS = st.sampled_from(["ada", "Ada", "bea", "cleo"])
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     resource=st.sampled_from([*NAMED]),

@@ -23,6 +23,7 @@ def pair(tmp_path: Path) -> Iterator[LibraryPair]:
         yield make_pair(tmp_path, sandbox, "target")
 
 
+@pytest.mark.long
 def test_references_of_records_that_stayed_are_set_again(pair: LibraryPair) -> None:
     """Tasks, which the service does not delete, and a collection and a publication that people edited; of two plans."""
     snapshot = back_up(pair, "run")
