@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,8 +74,7 @@ class Watch:
 
         `asset`: that of `old` which it makes; by default a backup.
         """
-        settings = self.installation.settings
-        job = build_definitions(settings).resolve_job_def(name)
+        job = built(self.installation.settings.path.read_text(), self.installation.settings.path).resolve_job_def(name)
         keys = frozenset([dg.AssetKey(["old", asset or "snapshot"])])
         origin = place and RemoteJobOrigin(RemoteRepositoryOrigin(location(place), "__repository__"), name)
         run = self.instance.create_run_for_job(
@@ -98,6 +99,12 @@ class Watch:
         found = self.instance.get_run_by_id(run)
         assert found is not None
         return found.status
+
+
+@cache
+def built(_text: str, config: Path) -> dg.Definitions:
+    """The definitions of a configuration with this text: building them takes longer than most of these tests."""
+    return build_definitions(load_settings(config))
 
 
 def location(name: str) -> GrpcServerCodeLocationOrigin:

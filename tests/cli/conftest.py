@@ -11,7 +11,7 @@ import pytest
 from tests.cli.command import Installation, Outcome
 from tests.sandbox.process import SandboxProcess
 
-LARGE, SMALL = 1_200, 120
+LARGE, SMALL = 400, 120
 
 
 @pytest.fixture(scope="session")

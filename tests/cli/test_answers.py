@@ -11,7 +11,6 @@ import subprocess
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from shutil import copyfile
 from typing import Any
 
 import pyarrow as pa
@@ -46,17 +45,12 @@ def _rows(installation: BackedUp, sql: str) -> list[dict[str, Any]]:
     return rows
 
 
-DAMAGES = DAMAGE | {
-    "another table": (lambda path: copyfile(path.with_name("publication_authors.parquet"), path), "has ")
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "folder", "deleted"])
 def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
     """Once, before and after the views are made; the other tables answer, and a mistake in the query stays one."""
     data = DataFolder(tmp_path / "library-data")
     snapshot = make_snapshot_and_catalogue(data)
-    spoil, words = DAMAGES[damage]
+    spoil, words = DAMAGE[damage]
     spoil(snapshot.path / "publications.parquet")
     named = re.escape(f"{snapshot.path / 'publications.parquet'} {words}")
     with open_catalogue(data) as database:
