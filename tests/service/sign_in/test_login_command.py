@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
-import stat
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,45 +20,9 @@ from pipelines.scopes import SCOPES
 from tests.cli import command
 from tests.cli.command import BOOKFERRY, Outcome, environment
 from tests.sandbox.process import SandboxProcess
-from tests.service.sign_in.home import ROOT, SECONDS, Home, answer_in, consent
+from tests.service.sign_in.home import SECONDS, Home, answer_in, consent
 
 BACKUP_SCOPES = ("library:read", "assets:read", "users:read", "tasks:read")
-
-VISIT = """\
-#!{python}
-import os, re, sys
-sys.path.insert(0, {root!r})
-os.environ.update(NO_PROXY="*")
-import httpx
-from pathlib import Path
-from tests.service.sign_in.home import consent, answer_in
-from types import SimpleNamespace
-print("noise of a browser on its stdout")
-get = lambda address: httpx.get(address, timeout={seconds})
-url = sys.argv[1]
-Path({seen!r}).write_text(url)
-person = SimpleNamespace(user={user!r}, password={password!r})
-{act}
-"""
-
-
-@pytest.fixture
-def browser(home: Home, sandbox: SandboxProcess) -> Callable[..., dict[str, str]]:
-    """Creates a "browser" for $BROWSER: a program that does `act` with its address."""
-
-    def make(act: str = "get(consent(url, person))") -> dict[str, str]:
-        script = home.folder / "browser"
-        details = {
-            "seconds": SECONDS,
-            "user": sandbox.user,
-            "password": sandbox.password,
-            "seen": str(home.folder / "address"),
-        }
-        script.write_text(VISIT.format(python=sys.executable, root=str(ROOT), act=act, **details))
-        script.chmod(stat.S_IRWXU)
-        return {"BROWSER": f"{script} %s"}
-
-    return make
 
 
 def run(home: Home, *arguments: str, variables: dict[str, str] | None = None, stdin: str = "") -> Outcome:

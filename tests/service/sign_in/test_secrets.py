@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import stat
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,28 +13,15 @@ import pytest
 from assets_defs.definitions import build_definitions
 from assets_defs.factories import v3_tenants
 from tests.assets_defs.installation import INSTANCE
-from tests.cli.command import BOOKFERRY, environment
+from tests.cli import command
 from tests.sandbox.process import SandboxProcess
-from tests.service.sign_in.home import ROOT, SECONDS, Home, answer_in
-
-BROWSER = """\
-#!{python}
-import sys
-sys.path.insert(0, {root!r})
-import httpx
-from pathlib import Path
-from types import SimpleNamespace
-from tests.service.sign_in.home import consent
-answer = consent(sys.argv[1], SimpleNamespace(user={user!r}, password={password!r}))
-Path({answers!r}).write_text(answer)
-httpx.get(answer, timeout={seconds})
-"""
+from tests.service.sign_in.home import SECONDS, Home, answer_in
 
 
 @pytest.fixture
-def confidential(sandbox: SandboxProcess, tmp_path: Path) -> Home:
+def confidential(home: Home) -> Home:
     """A tenant whose client registers itself with a secret."""
-    return Home.make(tmp_path / "home", sandbox.base_url(), sandbox, 'client_auth = "client_secret_basic"')
+    return Home.make(home.folder, home.base_url, home.sandbox, 'client_auth = "client_secret_basic"')
 
 
 def secrets_of(home: Home) -> set[str]:
@@ -61,7 +45,11 @@ def written(home: Home) -> Iterator[tuple[str, str]]:
 @pytest.mark.long
 @pytest.mark.timeout(400)
 def test_no_secret_of_a_run_is_left_anywhere(
-    confidential: Home, sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    confidential: Home,
+    sandbox: SandboxProcess,
+    browser: Callable[..., dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Login, whoami, backup, daily refresh, a lost response and a revoked sign-in: logs, Dagster's storage, manifests, both outputs."""
     home, outputs, secrets = confidential, list[str](), {sandbox.password}
@@ -69,24 +57,14 @@ def test_no_secret_of_a_run_is_left_anywhere(
     dagster_home.mkdir()
     (dagster_home / "dagster.yaml").write_text(INSTANCE)
     monkeypatch.setenv("DAGSTER_HOME", str(dagster_home))
-    script, answer = home.folder / "browser", home.folder / "answer"
-    details = {"user": sandbox.user, "password": sandbox.password, "answers": str(answer), "seconds": SECONDS}
-    script.write_text(BROWSER.format(python=sys.executable, root=str(ROOT), **details))
-    script.chmod(stat.S_IRWXU)
+    answer = home.folder / "answer"
+    visit = f"answer = consent(url, person)\nPath({str(answer)!r}).write_text(answer)\nget(answer)"
+    variables = {**browser(visit), "DAGSTER_HOME": str(dagster_home)}
 
     def run(*arguments: str, status: int = 0) -> None:
-        done = subprocess.run(
-            [*BOOKFERRY, *arguments],
-            cwd=home.folder,
-            env={**environment(BROWSER=f"{script} %s"), "DAGSTER_HOME": str(dagster_home)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=2 * SECONDS,
-            check=False,
-        )
-        assert done.returncode == status, done.stderr
-        outputs.extend((done.stdout, done.stderr))
+        done = command.run(*arguments, folder=home.folder, variables=variables, seconds=2 * SECONDS)
+        assert done.status == status, done.err
+        outputs.extend((done.out, done.err))
         secrets.update(secrets_of(home))
 
     run("login", "new")
