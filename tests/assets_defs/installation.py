@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import dagster as dg
-import pyarrow.parquet as pq
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.definitions import build_definitions
 from pipelines.settings.config_file import load_settings
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from tests.kept_texts import texts_below
 from tests.sandbox.process import SandboxProcess
 
 ROOT = Path(__file__).parents[2]
@@ -112,17 +111,9 @@ class DagsterInstallation:
         """All published snapshots."""
         return self.data.snapshots()
 
-    def everything_kept(self) -> Iterator[tuple[str, str]]:
-        """Name and content, as text, of every file of the data folder and of Dagster; of raw tables all but the payload."""
-        for path in sorted(self.folder.rglob("*")):
-            if not path.is_file() or path.name == "bookferry.toml":
-                continue
-            if path.suffix == ".parquet":
-                table = pq.read_table(path)
-                names = [name for name in table.column_names if name != "payload"]
-                yield str(path), json.dumps(table.select(names).to_pylist(), default=str)
-            else:
-                yield str(path), path.read_bytes().decode("utf-8", "replace")
+    def kept_texts(self) -> dict[str, str]:
+        """Path → content of every file of the data folder and of Dagster, as text."""
+        return {path: text for path, text in texts_below(self.folder) if not path.endswith("bookferry.toml")}
 
 
 def secrets_of(sandbox: SandboxProcess) -> list[str]:

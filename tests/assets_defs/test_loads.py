@@ -31,7 +31,7 @@ def test_only_the_step_that_failed_is_run_again(
     assert red(failed) == {(step, "newest_is_there")}
     (snapshot,) = installation.snapshots
     assert snapshot.manifest.complete
-    assert not [name for name, content in installation.everything_kept() if "sesame-open" in content]
+    assert not [name for name, content in installation.kept_texts().items() if "sesame-open" in content]
     metadata = []
     with postgres_server() as server, database(server) as address:
         monkeypatch.setenv("TEST_PLACE", address if step == "postgres" else f"sqlite:///{tmp_path}/catalogue.db")

@@ -98,7 +98,7 @@ def test_command_line_and_jobs_by_turns(installation: DagsterInstallation, sandb
     assert sorted(found) == [("old", True)] * 3 + [("second", True)]
     assert statuses(installation) == [dg.DagsterRunStatus.SUCCESS] * 2, "the command line has no runs"
     assert {run.job_name for run in installation.instance.get_runs()} == {"nightly_backup"}
-    for name, text in installation.everything_kept():  # logs of processes included (I10)
+    for name, text in installation.kept_texts().items():  # logs of processes included (I10)
         assert [secret for secret in secrets_of(sandbox) if secret in text] == [], name
 
 

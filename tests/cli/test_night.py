@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import Installation
+from tests.kept_texts import texts_below
 from tests.sandbox.process import SandboxProcess
 
 RETENTION = "\n[retention]\nkeep_last = 1\n"
@@ -91,8 +92,6 @@ def test_a_password_by_command(installation: Installation) -> None:
     doctor = installation.run("doctor", "small", "--json", variables=user).document["tenants"][0]["checks"]
     [found] = [check for check in doctor if check["name"] == "secrets"]
     assert found["message"] == "all that are named can be used"
-    for path in (installation.folder / "library-data").rglob("*"):
-        if path.is_file():
-            assert password.encode() not in path.read_bytes(), path
+    assert not [path for path, text in texts_below(installation.folder / "library-data") if password in text]
     (installation.folder / "secret.py").write_text("raise SystemExit(3)")
     installation.backup(variables=user).assert_failed(2, "password_command: ", "ended with exit status 3")

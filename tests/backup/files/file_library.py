@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Self
 
 import pyarrow.parquet as pq
@@ -138,16 +136,3 @@ def files_of(snapshot: Snapshot) -> list[dict[str, Any]]:
     """Rows of `publication_files`."""
     rows: list[dict[str, Any]] = pq.read_table(snapshot.path / "publication_files.parquet").to_pylist()
     return rows
-
-
-def everything_but_payloads(folder: Path) -> str:
-    """The content of a data folder as text, without the payloads of raw tables."""
-    texts = []
-    for path in sorted(folder.rglob("*")):
-        if path.suffix == ".parquet":
-            table = pq.read_table(path)
-            columns = [name for name in table.column_names if name != "payload"]
-            texts.append(json.dumps(table.select(columns).to_pylist(), default=str))
-        elif path.is_file():
-            texts.append(path.read_bytes().decode("utf-8", "replace"))
-    return "\n".join(texts)

@@ -18,11 +18,11 @@ from tests.backup.files.file_library import (
     SIGNATURE,
     FileLibrary,
     cut,
-    everything_but_payloads,
     files_of,
     stored_file,
 )
 from tests.backup.runner import BackupRunner, notes_on_reading
+from tests.kept_texts import texts_below
 from tests.service.scripted import Answer, Received
 
 CONTENT = b"the content of a file\n"
@@ -132,7 +132,7 @@ class TestContents:
         assert runner.blobs() == {sha256(CONTENT): CONTENT}
         assert sorted(path.name for path in runner.config.parent.iterdir()) == ["bookferry.toml", "library-data"]
         assert not any({"authorization", "cookie"} & set(one.headers) for one in file_library.storage.received)
-        assert SIGNATURE not in everything_but_payloads(runner.data)
+        assert not [path for path, text in texts_below(runner.data) if SIGNATURE in text]
         assert not list(runner.data.rglob(f"{FILE_LIST}*"))
 
 

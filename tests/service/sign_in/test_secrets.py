@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,6 +14,7 @@ from assets_defs.definitions import build_definitions
 from assets_defs.factories import v3_tenants
 from tests.assets_defs.installation import INSTANCE
 from tests.cli import command
+from tests.kept_texts import texts_below
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import SECONDS, Home, answer_in
 
@@ -33,13 +34,6 @@ def secrets_of(home: Home) -> set[str]:
     if stored.grant is not None:
         found |= {stored.grant.access_token, stored.grant.refresh_token or stored.grant.access_token}
     return found
-
-
-def written(home: Home) -> Iterator[tuple[str, str]]:
-    """Returns every file of the data folder and of Dagster, as text."""
-    for path in sorted(home.folder.rglob("*")):
-        if path.is_file() and "sign-ins" not in path.parts and path.name not in ("browser", "answer"):
-            yield str(path.relative_to(home.folder)), path.read_bytes().decode("utf-8", "replace")
 
 
 @pytest.mark.long
@@ -79,7 +73,8 @@ def test_no_secret_of_a_run_is_left_anywhere(
     outputs += _renewed_by_dagster(home, dagster_home, success=False)
     run("backup", "new", status=4)
     outputs += capfd.readouterr()  # of the runs in this process
-    files = dict(written(home))
+    theirs = (str(answer), str(home.folder / "browser"), str(home.folder / "sign-ins"))
+    files = {path: text for path, text in texts_below(home.folder) if not path.startswith(theirs)}
     assert any(name.endswith("manifest.json") for name in files)
     assert any("dagster-home" in name and name.endswith(".db") for name in files)
     assert len(secrets) >= 7
