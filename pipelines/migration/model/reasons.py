@@ -185,7 +185,8 @@ _TABLE = {
         Reason(
             REFERENCE_MISSING,
             "It refers to a record that the target does not have and this plan does not create.",
-            "Look up that record in this plan, or move its resource, too; the next plan will move this record.",
+            "Look up that record in this plan, or move its resource, too. If the source does not have it either, `values` in the line of "
+            "the mapping file says which numbers stand for no record. The next plan will move this record.",
         ),
         Reason(
             TASK_COMPLETED,

@@ -443,10 +443,12 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             )
             above, _, name = path.rpartition("/")
             is_filled = is_managed(path) if above in ("", ATTRIBUTES) else name in OF_EACH_OBJECT
-            is_filled = is_filled and not (name == "id" and any(type(entry) is not int for entry in several(value)))
+            is_filled = is_filled and not (
+                above and name == "id" and any(type(entry) is not int for entry in several(value))
+            )
             is_named = is_unread and (is_left_out or not is_filled) and not path.startswith(in_records)
             if ("/" in path and is_left_out) or is_named:
-                by_default = LeftOut.FILLED_BY_SERVICE if is_managed(path) else LeftOut.NOT_SHOWN
+                by_default = LeftOut.FILLED_BY_SERVICE if is_managed(path) or name == "id" else LeftOut.NOT_SHOWN
                 yield (
                     path,
                     value,

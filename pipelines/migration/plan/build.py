@@ -8,11 +8,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from pipelines.inventory import nested_address, nested_resource, parent_of, record_path
+from pipelines.inventory import RESOURCES, nested_address, nested_resource, parent_of, record_path
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.field_mapping import OPEN
@@ -149,7 +150,7 @@ class PlanBuilder:
 
     def _learn_types(self, client: LibraryClient, *, asks_all: bool) -> None:
         """Learn how records are moved: from the target's description, and from the records of both sides. `asks_all`: as `TypeLearner`."""
-        library, mapping = cache(self._library), self._request.mapping
+        library, unread, mapping = cache(self._library), self._unread(), self._request.mapping
         for resource, listing in self._source.items():
             if self._is_learned(resource):
                 lists = self._target[resource].lists | listing.lists
@@ -165,6 +166,7 @@ class PlanBuilder:
                     asks_all=asks_all,
                     read=self._source,
                     library=library,
+                    unread=unread,
                 )
         follow = mapping.follow if mapping else without_questions
         types = {resource: follow(learner.type) for resource, learner in self.learners.items()}
@@ -205,15 +207,24 @@ class PlanBuilder:
 
     def _library(self) -> dict[str, RecordListing]:
         """All records of the source, without those that are encrypted with a key that is not at hand."""
-        data, snapshot, listings = self._session.source_data, self._request.source, self._source
-        tables, read = snapshot.manifest.tables, snapshot.manifest.resources
-        locked = {name for name in read if tables[f"raw_{name}"].key not in {"", *data.keys.fingerprints}}
-        locked |= {parent_of(name) or name for name in locked}
-        return listings | {
-            name: snapshot_listing(data, snapshot, name, self._folder)
-            for name in {*read} - {*listings} - locked
-            if not parent_of(name)
+        data, snapshot = self._session.source_data, self._request.source
+        others = self._readable() - self._source.keys()
+        return self._source | {name: snapshot_listing(data, snapshot, name, self._folder) for name in others}
+
+    def _readable(self) -> set[str]:
+        """The resources whose records the snapshot has, and none of them encrypted with a key that is not at hand."""
+        keys, manifest = self._session.source_data.keys, self._request.source.manifest
+        locked = {
+            name for name in manifest.resources if manifest.tables[f"raw_{name}"].key not in {"", *keys.fingerprints}
         }
+        locked |= {parent_of(name) or name for name in locked}
+        return {name for name in manifest.resources.keys() - locked if not parent_of(name)}
+
+    def _unread(self) -> list[str]:
+        """The resources of the source whose ids are not known. One that the service does not have has none."""
+        readable, refused = self._readable() | self._source.keys(), self._request.source.manifest.unreadable
+        absent = {name for name, refusal in refused.items() if refusal.status == HTTPStatus.NOT_FOUND}
+        return [name for name in RESOURCES if name not in readable | absent]
 
     def build(self, journal: Journal) -> Plan:
         """Write the rows and the conflicts; returns the plan, which is not sealed yet."""

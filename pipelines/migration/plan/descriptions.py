@@ -7,6 +7,7 @@ from typing import Any
 
 from pipelines.migration.model.field_mapping import several
 from pipelines.migration.model.resource_types import FieldRule
+from pipelines.migration.plan.enumerations import BOOLEAN, BOOLEANS
 from pipelines.records.shapes.field_names import keys_of
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
 from pipelines.shapes.model import FieldSchema, ResourceSchema
@@ -93,10 +94,16 @@ def described_choices(field: FieldSchema) -> tuple[str, ...]:
 
 
 def choices_within(fields: Mapping[str, FieldSchema], above: str = "") -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield the path of each object that has an enumeration, its member with that, and the values. `above`: the path of all of them."""
+    """Yield the path of each object that has an enumeration or a boolean, its member with that, and the values.
+
+    `above`: the path of all of them.
+    """
     for name, field in fields.items():
         path, members = f"{above}{name}", (field.entries or field).members
-        chosen = ((member, described_choices(inner)) for member, inner in members.items())
+        chosen = (
+            (member, BOOLEANS if described_types(inner, None) == BOOLEAN else described_choices(inner))
+            for member, inner in members.items()
+        )
         yield from ((path, member, choices) for member, choices in chosen if choices)
         yield from choices_within(members, f"{path}/")
 

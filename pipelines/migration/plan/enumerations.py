@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from pipelines.migration.model.field_mapping import FieldMapping, several
@@ -23,12 +23,12 @@ def words_in(
 ) -> dict[str, Counter[str]]:
     """Field that has nothing but a few texts without numbers → these, and how often each is used.
 
-    `parts`: fields by their paths; `booleans`: those that the target takes as booleans, where numbers may stand for these, too.
+    `parts`: fields by their paths; `booleans`: those that the target takes as booleans, where texts and numbers stand for these.
     """
     plain = {path: part for path, part in parts.items() if not (part.refers or part.entries)}
     words = {path: Counter[str]() for path in plain}
     for path, entry in entries_at(records, plain):
-        if len(words[path]) <= MOST_WORDS:
+        if len(words[path]) <= MOST_WORDS and not (path in booleans and isinstance(entry, bool)):
             is_word = path in booleans or (isinstance(entry, str) and not re.search("[0-9]", entry))
             words[path][(text_of(entry) or "") if is_word else ""] += 1
     return {path: uses for path, uses in words.items() if 0 < len(uses) <= MOST_WORDS and "" not in uses}
@@ -40,6 +40,11 @@ def entries_at(records: Iterable[Mapping[str, Any]], parts: Mapping[str, FieldMa
         for path, part in parts.items():
             entries = several(part.read_apart(record, path))
             yield from ((path, entry) for entry in entries if entry is not None)
+
+
+def is_taken(entry: object, choices: Collection[str]) -> bool:
+    """Whether a value is among those that the target takes; the text `true` is no boolean."""
+    return text_of(entry) in choices and not (choices == BOOLEANS and isinstance(entry, str))
 
 
 def is_enumeration(words: Counter[str]) -> bool:

@@ -73,9 +73,9 @@ class IdsWithin(NamedTuple):
     different: int
     """The different numbers and words in them that may be ids."""
     of: Mapping[str, int]
-    """Resource → how many of these are its ids."""
+    """Resource → how many of these are its ids; empty where they may only be those of a resource that was not read."""
     are_values: bool
-    """Whether most of the values are nothing but ids of one resource, and the field is not named after a quantity."""
+    """Whether half of the values or more are nothing but ids of one resource, and the field is not named after a quantity."""
 
 
 class _Values:
@@ -114,9 +114,13 @@ class _Values:
         return self.is_quantity and self._are_several and self._are_places
 
     @property
-    def are_ids(self) -> bool:
-        """Whether half of the values or more are ids of one resource."""
-        most = max(self._whole_ids.values(), default=0)
+    def numbers(self) -> set[str]:
+        """The values that are nothing but whole numbers or UUIDs, as ids are; none of a quantity."""
+        return {whole for whole in self._whole if not self.is_quantity and (whole.isdigit() or _UUID.fullmatch(whole))}
+
+    def are_ids(self, *, are_known: bool) -> bool:
+        """Whether half of the values or more are ids of one resource; numbers, where the ids of some resource are not known."""
+        most = max(0 if are_known else len(self.numbers), *self._whole_ids.values(), 0)
         return most > 0 and not self.is_quantity and most * 2 >= len(self._whole) + len(self._others)
 
 
@@ -126,13 +130,15 @@ def fields_with_ids(
     listings: Mapping[str, RecordListing],
     *,
     asks_quantities: bool = True,
+    are_known: bool = True,
 ) -> dict[str, IdsWithin]:
     """Field → the ids that stand in its values, at any depth, also as keys and within texts. A field without any is left out.
 
     `listings`: every resource of the same library. `asks_quantities`: whether what is named after a quantity may be ids; not of
-    publications, whose volumes, pages and editions are what they are called.
+    publications, whose volumes, pages and editions are what they are called. `are_known`: whether these are all ids of the library; else
+    each value that is nothing but whole numbers, and not named after a quantity, may be some.
     """
-    with_words = any(listing.has_text_ids for listing in listings.values())
+    with_words = not are_known or any(listing.has_text_ids for listing in listings.values())
     by_path = _values_by_path(records, names, with_words=with_words)
     by_path = {
         path: values
@@ -147,8 +153,10 @@ def fields_with_ids(
     fields = dict[str, IdsWithin]()
     for name in names:
         below = [values for path, values in by_path.items() if path[0] == name]
-        if owners := +sum((values.ids for values in below), Counter[str]()):
-            different, are_values = sum(len(values.within) for values in below), any(values.are_ids for values in below)
+        owners = +sum((values.ids for values in below), Counter[str]())
+        if owners or (not are_known and any(values.numbers for values in below)):
+            different = sum(len(values.within) for values in below)
+            are_values = any(values.are_ids(are_known=are_known) for values in below)
             fields[name] = IdsWithin(different, dict(owners.most_common()), are_values)
     return fields
 
@@ -216,10 +224,11 @@ def values_in(path: Path, value: object) -> Iterator[tuple[Path, object]]:
         for entry in value:  # `order: [7, 3]` is no quantity
             is_ordered = words_of(path[-1])[-1:] in _ORDERS and not isinstance(entry, dict | list)
             yield from values_in((*path, "ids") if is_ordered else path, entry)
-    elif isinstance(value, str) and (inside := _decoded(value)) is not None:
-        yield from values_in(path, inside)
     elif value not in _NONE or value is False:
-        yield path, value
+        inside = _decoded(value) if isinstance(value, str) else None
+        yield from values_in(path, inside) if inside is not None else ()
+        if not isinstance(inside, dict | list):  # an id may be `Task:7` in base64 itself
+            yield path, value
 
 
 def is_value(key: str) -> bool:

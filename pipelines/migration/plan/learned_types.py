@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from pipelines.inventory import RESOURCES
 from pipelines.migration.model.field_mapping import OPEN, several
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.model.target_reading import RecordListing
@@ -22,7 +21,7 @@ from pipelines.migration.plan.descriptions import (
     contradicted_fields,
     described_choices,
 )
-from pipelines.migration.plan.enumerations import BOOLEAN, BOOLEANS, entries_at, is_enumeration, words_in
+from pipelines.migration.plan.enumerations import BOOLEAN, BOOLEANS, entries_at, is_enumeration, is_taken, words_in
 from pipelines.migration.plan.ids_in_values import IdsWithin, fields_with_ids, is_value, text_ids_in
 from pipelines.migration.plan.kinds_beside import DATA, objects_in, references_by_kind
 from pipelines.migration.plan.learned_fields import KnownFields, learn_from_shapes
@@ -49,7 +48,7 @@ class TypeLearner:
     field → how the entries of a list at an address of its own are added, as in `FieldMapping.post`;
     `same_service`: whether both sides speak the same version; `asks_all`: whether each field is asked about that has an id anywhere in its
     values, else only those whose values are ids; `read`: the resources that are read in both libraries, and `library`: all those of the
-    source.
+    source; `unread`: those whose ids are not known.
     """
 
     def __init__(
@@ -64,10 +63,12 @@ class TypeLearner:
         asks_all: bool,
         read: Library,
         library: Callable[[], Library],
+        unread: Sequence[str],
     ) -> None:
         self._listing, self._target, self._library = source, target, library
         self.assumed, self._described = assumed, schema
         self._same_service = same_service
+        self.unread = unread
         self._text_ids = text_ids_in(source.records(), library())
         self._shapes = shape_of(source, assumed.ruled, self._text_ids), shape_of(target, assumed.ruled)
         self.by_kind = references_by_kind(source.records(), self._shapes[0], library())
@@ -131,7 +132,7 @@ class TypeLearner:
             for holder, member, choices in enumerations
             for entry in objects_at(record, holder)
             for value in several(entry.get(member))
-            if (text := text_of(value)) and text not in choices
+            if text_of(value) and not is_taken(value, choices)
         }
 
     def _links_of(self, read: Library) -> dict[str, list[str]]:
@@ -182,11 +183,6 @@ class TypeLearner:
         texts, names = texts_of(self.type, self.records()), {first for first, *_others in self.type.keys}
         return keys | {path: known for path, known in texts.items() if path not in names}
 
-    @property
-    def unread(self) -> list[str]:
-        """The resources whose ids are not known: the snapshot has none of their records, or not the key to them."""
-        return [name for name in RESOURCES if name not in self._library()]
-
     def is_known_by_names(self, key: str) -> bool:
         """Whether a field refers to the resource whose records have the names beside its numbers."""
         return key in self._known.leads_to
@@ -211,7 +207,9 @@ class TypeLearner:
     def _ids_within(self, names: Collection[str]) -> dict[str, IdsWithin]:
         """Field of these → the ids in its values."""
         asks_quantities = self.type.resource != PUBLICATIONS
-        return fields_with_ids(self.records(), names, self._library(), asks_quantities=asks_quantities)
+        return fields_with_ids(
+            self.records(), names, self._library(), asks_quantities=asks_quantities, are_known=not self.unread
+        )
 
     def choices_of(self, path: str) -> Sequence[str]:
         """What the target takes in a field: by its description, else the words of its records, where it has others than the source."""
@@ -232,7 +230,7 @@ class TypeLearner:
         others: dict[str, dict[str, None]] = {path: {} for path in chosen}
         for path, entry in entries_at(self.records(), {path: parts[path] for path in chosen}):
             text = text_of(entry)
-            if text and text not in chosen[path] and text.isprintable() and len(others[path]) < MOST_ASKED:
+            if text and not is_taken(entry, chosen[path]) and text.isprintable() and len(others[path]) < MOST_ASKED:
                 others[path][text] = None
         return {path: [*values] for path, values in others.items() if values}
 
@@ -241,11 +239,7 @@ class TypeLearner:
         parts = {} if self.type.personal else self.type.parts
         takes_booleans = {path for path, rule in self.type.takes.items() if rule.types == BOOLEAN}
         words_here = words_in(self.records(), parts, takes_booleans)
-        here = {
-            path: words
-            for path, words in words_here.items()
-            if (words.keys() - {*BOOLEANS} if path in takes_booleans else is_enumeration(words))
-        }
+        here = {path: words for path, words in words_here.items() if path in takes_booleans or is_enumeration(words)}
         there = words_in(map(self.apart.record, self._target.records()), parts) if here else {}
         return {
             path: BOOLEANS if path in takes_booleans else sorted(there[path])

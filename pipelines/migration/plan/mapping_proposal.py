@@ -185,7 +185,8 @@ def _about(learner: TypeLearner, target: str) -> str:
     unproved = f". Nothing shows that '{target}' has {', '.join(learned.unproved)}" if learned.unproved else ""
     described = learner.schema.create.fields if learner.schema.create else {}
     known = {*learner.assumed.ruled, *learned.left_out, *_keys(learned.parts)}
-    others = [name for name, field in described.items() if not (field.read_only or is_managed(name) or name in known)]
+    filled = {name for name in described if is_managed(name) or name.rpartition("/")[2] in OF_EACH_OBJECT}
+    others = [name for name, field in described.items() if not (field.read_only or name in filled or name in known)]
     unfilled = f". It takes other fields, too, which no record of the source has: {', '.join(others)}" if others else ""
     unknown = (
         f". Not read of the source, so that no field shows their ids: {', '.join(learner.unread)}"
@@ -226,18 +227,22 @@ def _where_known(learner: TypeLearner, path: str, field: FieldMapping) -> str:
         return _known_by_kind(learner.by_kind[key].owners, field)
     if field.leads_to == OPEN:
         ids = learner.candidates.get(key)
-        asked = _ids_among(ids) if ids else "Which records are these?"
+        asked = _ids_among(ids, learner.unread) if ids else "Which records are these?"
         return f'{asked} Answer with a resource where all of it is ids, or "{NOTHING}" to send it as it stands; or move it to left_out'
     if resource_by_name(learner.assumed, (path, key)):
         return "by its name"
     return "by the names beside its numbers" if learner.is_known_by_names(key) else "an assumption"
 
 
-def _ids_among(ids: IdsWithin) -> str:
+def _ids_among(ids: IdsWithin, unread: Sequence[str]) -> str:
     """Of which records ids stand in a field, the most of them first."""
+    numbers, not_read = counted(ids.different, "different number"), ", ".join(unread)
+    if not ids.of:
+        return f"Its {numbers} may be ids of {not_read}, which were not read."
     owners = ", ".join(f"{count:,} of {resource}" for resource, count in ids.of.items())
     doubt = "" if ids.are_values else ", perhaps by chance"
-    return f"Ids among its {counted(ids.different, 'different number')}{doubt}: {owners}."
+    unknown = f" They may be ids of {not_read}, too, which were not read." if unread else ""
+    return f"Ids among its {numbers}{doubt}: {owners}.{unknown}"
 
 
 def _known_by_kind(owners: Mapping[str, Sequence[str]], field: FieldMapping) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from pipelines.inventory import RESOURCES
-from pipelines.records.paths import value_at
+from pipelines.records.paths import ATTRIBUTES, value_at
 from pipelines.records.values import NOT_JSON, RecordId, record_id
 
 
@@ -145,12 +145,12 @@ def created_record(answer: object, fields: Collection[str]) -> dict[str, Any] | 
         return created_record(answer[0], fields) if len(answer) == 1 else None
     if not isinstance(answer, dict):
         return None
-    record = _plain(answer)
+    record = _plain(answer, fields)
     if _has_id(record, fields):
         return record
     if not record.keys().isdisjoint(fields):
         return None
-    inner = _inner_objects(answer)
+    inner = [_plain(member, fields) for member in _inner_objects(answer)]
     named = [
         member
         for member in inner
@@ -169,14 +169,13 @@ def record_named_at(answer: object, path: str) -> dict[str, Any] | None:
         return None
     holder, _, name = path.rpartition("/")
     record = value_at(answer, holder) if holder else answer
-    return {**_plain(record), "id": number} if name == "id" else {"id": number}
+    return {**record, "id": number} if name == "id" else {"id": number}
 
 
 def record_with_id(answer: dict[str, Any], number: RecordId | None) -> dict[str, Any]:
     """Returns the record with this id in an answer: the answer itself, or the object in it; the answer where neither has the id."""
-    record = _plain(answer)
-    if record_id(record.get("id")) == number:
-        return record
+    if record_id(answer.get("id")) == number:
+        return answer
     inner = [member for member in _inner_objects(answer) if number and record_id(member.get("id")) == number]
     return inner[0] if len(inner) == 1 else answer
 
@@ -194,12 +193,17 @@ def _inner_objects(answer: dict[str, Any]) -> list[dict[str, Any]]:
         if name not in _BESIDE
         for member in (value if isinstance(value, list) else [value])
     ]
-    return [_plain(member) for member in members if isinstance(member, dict)]
+    return [member for member in members if isinstance(member, dict)]
 
 
-def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    """A record with its fields beside its id, also where they are the `attributes` of JSON:API."""
-    attributes = record.get("attributes")
-    if isinstance(attributes, dict) and record.keys() <= _RESOURCE_OBJECT and "id" in record:
+def _plain(record: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    """A record with its fields beside its id, as they were sent, also where the answer has them in the `attributes` of JSON:API."""
+    attributes = record.get(ATTRIBUTES)
+    if (
+        isinstance(attributes, dict)
+        and record.keys() <= _RESOURCE_OBJECT
+        and "id" in record
+        and ATTRIBUTES not in fields
+    ):
         return {**attributes, "id": record["id"]}
     return record

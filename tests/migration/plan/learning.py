@@ -78,6 +78,7 @@ def learner_between(
         **{
             "posted": {},
             "same_service": False,
+            "unread": (),
             "asks_all": True,
             "read": library,
             "library": lambda: library,

@@ -37,6 +37,9 @@ LIBRARY: dict[str, Iterable[int]] = {
 }
 
 
+UUID_OF_RECORD = "0e8400e2-9b41-41d4-a716-44665544000f"
+
+
 @pytest.mark.parametrize(
     ("values", "leads_to"),
     [
@@ -107,12 +110,27 @@ def test_numbers_of_the_entries_of_a_list_are_no_ids(
     assert bool(fields_with_ids(records, ["entries"], listings(**LIBRARY))) != are_places
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "may_be"),
+    [
+        ("lent_to", 9000, True),
+        ("lent_to", ["9000, 9001"], True),
+        ("lent_to", {"by": "aaaaaaaa-abcd-cafe-babe-aaaaaaaaa999"}, True),
+        ("width", 9000, False),
+        ("note", "Box 9000", False),
+        ("day", "2026-11-29", False),
+    ],
+)
+def test_numbers_may_be_ids_of_records_that_were_not_read(
+    listings: Listings, name: str, value: Any, *, may_be: bool
+) -> None:
+    of = [ids.of for ids in fields_with_ids([{name: value}], [name], listings(**LIBRARY), are_known=False).values()]
+    assert of == ([{}] if may_be else [])
+
+
 def test_an_id_is_found_behind_any_number_of_names(listings: Listings) -> None:
     record = {"by": {f"name{letter}{number}": "x" for letter in "ab" for number in range(1_000)} | {"z": 7000}}
     assert fields_with_ids([record], ["by"], listings(**LIBRARY))["by"].of == {"users": 1}
-
-
-UUID_OF_RECORD = "0e8400e2-9b41-41d4-a716-44665544000f"
 
 
 @pytest.mark.parametrize(
