@@ -6,7 +6,7 @@ a member of an object: `holding/location_id`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -112,6 +112,20 @@ class FieldMapping(
             name: entry.with_questions_of(proposed.entries.get(name, PLAIN)) for name, entry in self.entries.items()
         }
         return msgspec.structs.replace(self, values=values, kinds=kinds, entries=entries)
+
+    def with_members_of(self, proposed: FieldMapping, path: str, left_out: Container[str]) -> FieldMapping:
+        """The same with what the objects of its list have in `proposed` only. `path`: its own; `left_out`: the paths that are not sent."""
+        known = {key for name, entry in self.entries.items() for key in (name, *entry.keys_sent(name))}
+        new = {
+            name: entry
+            for name, entry in proposed.entries.items()
+            if self.entries and known.isdisjoint((name, *entry.keys_sent(name))) and f"{path}/{name}" not in left_out
+        }
+        within = {
+            name: entry.with_members_of(proposed.entries.get(name, PLAIN), f"{path}/{name}", left_out)
+            for name, entry in self.entries.items()
+        }
+        return msgspec.structs.replace(self, entries=within | new)
 
     def of_target(self, name: str) -> FieldMapping:
         """The same of the target, where it has its own name and may have any value. `name`: its own."""

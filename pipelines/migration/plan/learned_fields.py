@@ -6,6 +6,7 @@ documented, so that of them only the other fields are learned, and one is sent o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
 from pipelines.records.shapes.field_names import (
     fields_to_send,
+    in_words,
     is_named_as_id,
     keys_of,
     kind_beside,
@@ -168,10 +170,10 @@ def _described_names(
 
 def _other_spellings(source: Collection[str], target: Iterable[str]) -> dict[str, str]:
     """Field of the target → that of the source which has the same name in another spelling: `call_number` and `callNumber`."""
-    top = [name for name in target if "/" not in name and words_of(name)]
-    names = {"_".join(words_of(key)): name for name in top for key in keys_of(name)}
-    names |= {"_".join(words_of(name)): name for name in top}
-    alike = {key: names.get("_".join(words_of(key)), key) for key in source if "/" not in key and words_of(key)}
+    names = {in_words(key): name for name in target for key in keys_of(name)} | {
+        in_words(name): name for name in target
+    }
+    alike = {key: names.get(in_words(key), key) for key in source}
     return {name: key for key, name in alike.items() if name not in source}
 
 
@@ -206,6 +208,9 @@ def _from_names(  # noqa: PLR0917  what is known from each side
     for name in in_order:
         key = next((key for key in (*keys_of(name), spellings.get(name)) if key in shown), None)
         if key is None or (key != name and key in names):  # the payload has that field, too
+            continue
+        is_called_so = key == name or name in spellings
+        if not (is_called_so or _takes_reference(shown[key], names[name], known.of_target.get(name))):
             continue
         if key in known.by_kind:
             form = known.by_kind[key]
@@ -272,6 +277,20 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     return FieldMapping(leads_to=resource or OPEN, many=many, sent_as=form, kind=kind)
 
 
+def _takes_reference(field: FieldShape, described: FieldSchema | None, in_target: FieldShape | None) -> bool:
+    """Whether a field of the target, such as `location`, may have the ids of one of the source, such as `location_id`, and not names."""
+    if not (field.may_be_ids or field.has_ids):
+        return True
+    if in_target is not None and in_target.kinds:
+        return in_target.may_be_ids or in_target.has_ids
+    within = described and (described.entries or described)
+    if within is None or not (within.types or within.members):
+        return True
+    if within.members:
+        return "id" in within.members
+    return _has_texts(field) or {*within.types} - {"null"} != {"string"}
+
+
 def _is_readable(field: FieldShape) -> bool:
     """Whether a field has no objects: a person may say that its values are no ids."""
     return Kind.OBJECT not in field.kinds and (field.entries is None or _is_readable(field.entries))
@@ -303,16 +322,17 @@ def _with_lists(learned: ResourceType, lists: Iterable[str]) -> ResourceType:
     """The type with one field for the objects of each of these lists, the inner ones first. Without its links, none is sent."""
     fields, left_out = {**learned.fields}, {**learned.left_out}
     for path in lists:
-        within = f"{path}/"
+        within, in_target = f"{path}/", _spelled_in_target(path, fields)
         entries = {
-            name.removeprefix(within): _relative(fields.pop(name), within)
+            name.removeprefix(f"{in_target}/"): _relative(fields.pop(name), within, f"{in_target}/")
             for name in [*fields]
-            if name.startswith(within)
+            if name.startswith(f"{in_target}/")
         }
         unsent = [why for name, why in left_out.items() if name.startswith(within)]
         has_links = any(entry.refers for entry in entries.values()) or LeftOut.LINK not in unsent
         if entries and has_links and LeftOut.UNKNOWN_REFERENCE not in unsent:
-            fields[path] = FieldMapping(many=True, entries=entries)
+            keys = None if path == in_target else (in_target, path)
+            fields[in_target] = FieldMapping(keys=keys, many=True, entries=entries)
             continue
         left_out = {name: why for name, why in left_out.items() if not name.startswith(within)}
         order = (LeftOut.UNKNOWN_REFERENCE, LeftOut.LINK, *unsent)
@@ -320,10 +340,18 @@ def _with_lists(learned: ResourceType, lists: Iterable[str]) -> ResourceType:
     return msgspec.structs.replace(learned, fields=fields, left_out=left_out)
 
 
-def _relative(field: FieldMapping, within: str) -> FieldMapping:
-    """A field of a list's objects, as those have it."""
-    keys = None if field.keys is None else tuple(key.removeprefix(within) for key in field.keys)
-    return msgspec.structs.replace(field, keys=keys, kind=field.kind.removeprefix(within))
+def _spelled_in_target(path: str, fields: Iterable[str]) -> str:
+    """The path of a list of objects as the fields within are named; its own where there are none."""
+    count, words = len(path.split("/")), in_words(path)
+    holders = ("/".join(name.split("/")[:count]) for name in fields if name.count("/") >= count)
+    return next((holder for holder in holders if in_words(holder) == words), path)
+
+
+def _relative(field: FieldMapping, *within: str) -> FieldMapping:
+    """A field of a list's objects, as those have it. `within`: the list's paths, each with a slash behind it."""
+    above = re.compile(f"^(?:{'|'.join(map(re.escape, within))})")
+    keys = None if field.keys is None else tuple(dict.fromkeys(above.sub("", key) for key in field.keys))
+    return msgspec.structs.replace(field, keys=keys, kind=above.sub("", field.kind))
 
 
 def _may_wait(field: FieldMapping, resource: str) -> bool:

@@ -26,11 +26,11 @@ from pipelines.migration.plan.ids_in_values import IdsWithin, fields_with_ids, i
 from pipelines.migration.plan.kinds_beside import DATA, objects_in, references_by_kind
 from pipelines.migration.plan.learned_fields import KnownFields, learn_from_shapes
 from pipelines.migration.plan.link_members import members_of_links
-from pipelines.migration.plan.taken_apart import TakenApart
+from pipelines.migration.plan.taken_apart import TakenApart, spelled_otherwise
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, objects_at, objects_of, value_at
-from pipelines.records.shapes.field_names import fields_to_send, named_kind
+from pipelines.records.shapes.field_names import fields_to_send, in_words, named_kind
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.tables.registry import PERSONAL
@@ -75,8 +75,8 @@ class TypeLearner:
         forms = {key: reference.form for key, reference in self.by_kind.items()}
         self._known = KnownFields(by_kind=forms, posted=posted, read=read)
         self._links, self._lost = dict[str, list[str]](), list[str]()
-        self._asked_within = objects_of(self._other_choices())
-        """Paths of objects that are taken apart, because a value within is asked about."""
+        self._asked_within = objects_of(self._other_choices()) | self._spelled_otherwise()
+        """Paths of objects that are taken apart, because a value within is asked about, or the target has another name for it."""
         self.codes: Mapping[str, DifferingCodes] = {}
         """Path → the codes of other records there that are others in the target, which are asked about."""
         self.type = self._learn()
@@ -134,6 +134,12 @@ class TypeLearner:
             for value in several(entry.get(member))
             if text_of(value) and not is_taken(value, choices)
         }
+
+    def _spelled_otherwise(self) -> set[str]:
+        """The paths of objects that have a member under another spelling in the target, by its description or its records."""
+        (source, target), payload = self._shapes, self._described.create
+        described = payload.fields if payload else {}
+        return {*spelled_otherwise(source.fields, described), *spelled_otherwise(source.fields, target.fields)}
 
     def _links_of(self, read: Library) -> dict[str, list[str]]:
         """What the objects of a reference say of the link. It is lost where the target takes only numbers, or not all are objects."""
@@ -306,7 +312,8 @@ def _without_texts(value: Any) -> Any:
 def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
     """The fields of the source that are sent as they stand although nothing documents them, besides choices and names of records."""
     chosen = {name for name, rule in learned.takes.items() if rule.choices or rule.types == BOOLEAN}
-    covered = {*(assumed.fields if assumed.documented else assumed.key_fields), *learned.references, *chosen}
+    known = {*map(in_words, assumed.fields if assumed.documented else assumed.key_fields)}
+    covered = {*(path for path in learned.parts if in_words(path) in known), *learned.references, *chosen}
     return [
         key
         for path, part in learned.parts.items()

@@ -106,10 +106,13 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in fields.keys() & self.fields.keys():
             proposed = next((by_key[key] for key in fields[name].keys_of(name) if key in by_key), PLAIN)
             fields[name] = fields[name].with_questions_of(proposed)
-        sent = {key for name, field in fields.items() for key in field.keys_sent(name)}
-        sent |= self.after_create.keys()
+        parts = [part for name, field in fields.items() for part in field.parts(name)]
+        sent = {key for path, part in parts for key in part.keys_sent(path)} | self.after_create.keys()
         unsent = {
-            key: LeftOut.NOT_MAPPED for name in learned.fields for key in learned.keys_of(name) if key not in sent
+            key: LeftOut.NOT_MAPPED
+            for path, part in learned.parts.items()
+            for key in part.keys_of(path)
+            if key not in sent
         }
         unsent |= {
             key: LeftOut.FILLED_BY_SERVICE if is_managed(key) else LeftOut.NOT_MAPPED

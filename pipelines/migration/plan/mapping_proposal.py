@@ -365,13 +365,18 @@ def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> st
         if decided.isdisjoint((*_keys({name: field}), *objects_of([name]))) and name not in around
     }
     gone = [
-        name
+        name if field.keys is None else f"{name} (from {', '.join(field.keys)})"
         for name, field in mapping.named.items()
         if field.fill is None and proposal.shown.isdisjoint(field.keys_of(name))
     ]
+    known = {*proposal.shown, *proposal.mapping.left_out, *proposal.mapping.after_create}
+    known |= objects_of(known)
+    gone += [
+        name for name in (*mapping.left_out, *mapping.after_create) if known.isdisjoint((name, *objects_of([name])))
+    ]
     lines = [_comment(f"{_GONE} {', '.join(gone)}")] if gone else []
     lines += _lines(proposal, new)
-    text = _with_new_values(text, proposal, mapping)
+    text = _with_new_parts(text, proposal, mapping)
     header = _header_of_fields(text, resource)
     if header is not None:
         earlier = re.compile(rf"\n# {_GONE}[^\n]*").match(text, header.end())
@@ -384,8 +389,11 @@ def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> st
     return "\n".join([text.rstrip(), "", f"[{resource}.fields]", *lines, ""]) if lines else text
 
 
-def _with_new_values(text: str, proposal: Proposal, mapping: ResourceMapping) -> str:
-    """The text with a question for each value that came later, in the line of its field; one that has no line of its own stays as it is."""
+def _with_new_parts(text: str, proposal: Proposal, mapping: ResourceMapping) -> str:
+    """The text with each value that came later, and each member of the objects of a list, in the line of its field.
+
+    A field that has no line of its own stays as it is.
+    """
     header = _header_of_fields(text, proposal.resource)
     if header is None:
         return text
@@ -395,9 +403,12 @@ def _with_new_values(text: str, proposal: Proposal, mapping: ResourceMapping) ->
             break
         code = code_of(line).rstrip()
         for name, field in fields_defined_by(code).items():
-            asked = field.with_questions_of(proposal.mapping.named.get(name, PLAIN))
+            proposed = proposal.mapping.named.get(name, PLAIN)
+            whole = field.with_members_of(proposed, name, mapping.left_out)
+            asked = whole.with_questions_of(proposed)
             if mapping.fields.get(name) == field and asked != field:
-                lines[number] = _line(name, asked) + line[len(code) :]
+                told = _comment(proposal.comments[name]) if whole != field else line[len(code) :].strip()
+                lines[number] = f"{_line(name, asked)}  {told}".rstrip()
     return text[: header.end()] + "\n".join(lines)
 
 

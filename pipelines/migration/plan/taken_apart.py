@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pipelines.migration.plan.kinds_beside import DATA, objects_in
 from pipelines.records.paths import ATTRIBUTES, members_apart
-from pipelines.records.shapes.field_names import may_name_records, names_own_kind, resource_named, stem_of
+from pipelines.records.shapes.field_names import in_words, may_name_records, names_own_kind, resource_named, stem_of
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 
@@ -36,16 +36,13 @@ class TakenApart:
     ) -> None:
         self._typed, self._links, self._asked_within = typed, links or {}, asked_within
         self._objects = dict[str, Container[str]]()
-        """Path → the members that are fields."""
+        """Path → the members that are fields; both in words, because the other library may spell them otherwise."""
+        self.objects = set[str]()
+        """The paths of all of them in the source."""
         self.lists = dict[str, FieldShape]()
         """Path of a list of such objects, the inner ones first → its shape."""
         self._look_into(shape.fields, "")
         self.whole = shape
-
-    @property
-    def objects(self) -> Collection[str]:
-        """The paths of all of them."""
-        return self._objects.keys()
 
     def _look_into(self, fields: Mapping[str, FieldShape], above: str) -> bool:
         """Note the objects of these fields; whether there are any."""
@@ -59,7 +56,7 @@ class TakenApart:
         members = objects.members
         is_typed = f"{path}/id" in self._typed or (name == DATA and {"id", "type"} <= members.keys())
         if path in self._links:
-            self._objects[path] = {"id", *self._links[path]}
+            self._objects[in_words(path)] = {"id", *map(in_words, self._links[path])}
         elif is_tree(objects) or (is_embedded(path, objects) and not is_typed):
             return False
         else:
@@ -73,10 +70,11 @@ class TakenApart:
                 )
             )
             is_content = name == ATTRIBUTES and RELATIONSHIPS in beside  # as in JSON:API
-            self._objects[path] = others | ({"id"} if is_typed else set())
+            self._objects[in_words(path)] = {*map(in_words, others), *(["id"] if is_typed else [])}
             if not (self._look_into(members, f"{path}/") or refers or is_content):
-                del self._objects[path]
+                del self._objects[in_words(path)]
                 return False
+        self.objects.add(path)
         if objects is not field:
             self.lists[path] = field
         return True
@@ -88,15 +86,20 @@ class TakenApart:
     def _shapes(self, fields: Mapping[str, FieldShape], above: str) -> Iterator[tuple[str, FieldShape]]:
         for name, field in fields.items():
             path, objects = f"{above}{name}", objects_in(field)
-            if path in self._objects and objects is not None:
-                inner = {member: part for member, part in objects.members.items() if member in self._objects[path]}
+            fields_within = self._objects.get(in_words(path))
+            if fields_within is not None and objects is not None:
+                inner = {member: part for member, part in objects.members.items() if in_words(member) in fields_within}
                 yield from self._shapes(inner, f"{path}/")
             elif "/" not in name:
                 yield path, field
 
     def record(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """A record whose objects are taken apart; what lists of objects have are lists."""
-        return members_apart(record, self._objects)
+        return members_apart(record, self)
+
+    def __contains__(self, path: object) -> bool:
+        """Whether the object at a path is taken apart, in any spelling."""
+        return isinstance(path, str) and in_words(path) in self._objects
 
     def schema(self, schema: ResourceSchema) -> ResourceSchema:
         """A description of such records."""
@@ -110,7 +113,8 @@ class TakenApart:
     def _payload(self, payload: PayloadSchema | None) -> PayloadSchema | None:
         if payload is None:
             return None
-        required = [name for name in payload.required if name not in self._objects or name in self.lists]
+        lists = {*map(in_words, self.lists)}
+        required = [name for name in payload.required if name not in self or in_words(name) in lists]
         return replace(payload, fields=self._described(payload.fields), required=required)
 
     def _described(self, fields: Mapping[str, FieldSchema]) -> dict[str, FieldSchema]:
@@ -123,13 +127,31 @@ class TakenApart:
         for name, described in fields.items():
             path, is_filled = f"{above}{name}", read_only or described.read_only
             members = (described.entries or described).members
-            if path not in self._objects:
+            if path not in self:
                 yield path, replace(described, read_only=is_filled)
             elif members:
                 yield from self._schemas(members, f"{path}/", read_only=is_filled)
             else:
-                known = (field for field in self.shape(self.whole).fields if field.startswith(f"{path}/"))
-                yield from ((field, FieldSchema(read_only=is_filled)) for field in known)
+                within, depth = f"{in_words(path)}/", len(path.split("/"))
+                known = (field for field in self.shape(self.whole).fields if in_words(field).startswith(within))
+                inner = ("/".join([path, *field.split("/")[depth:]]) for field in known)
+                yield from ((field, FieldSchema(read_only=is_filled)) for field in inner)
+
+
+def spelled_otherwise(
+    fields: Mapping[str, FieldShape], in_target: Mapping[str, FieldShape | FieldSchema], above: str = ""
+) -> Iterator[str]:
+    """Yield the path of each object that has members under other spellings in the target."""
+    by_words = {in_words(name): field for name, field in in_target.items()}
+    for name, field in fields.items():
+        objects, there, path = objects_in(field), by_words.get(in_words(name)), f"{above}{name}"
+        if objects is None or there is None or "/" in name:
+            continue
+        members = (there.entries or there).members
+        names = {in_words(member): member for member in members}
+        if any(names.get(in_words(member), member) != member for member in objects.members.keys() - members.keys()):
+            yield path
+        yield from spelled_otherwise(objects.members, members, f"{path}/")
 
 
 def is_embedded(path: str, objects: FieldShape) -> bool:

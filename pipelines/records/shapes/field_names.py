@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from pipelines.records.additional_fields import is_counter, is_managed
 from pipelines.records.residue import PICTURES
@@ -79,6 +80,12 @@ def may_be_count(name: str) -> bool:
 def words_of(name: str) -> list[str]:
     """The words of a name in lower case, however it is spelled: `publication_id`, `publicationId`, `publication-id`, `PUBLICATIONID`."""
     return [part for word in _WORD.findall(name) for part in _parted(word.lower())]
+
+
+@lru_cache(4096)
+def in_words(path: str) -> str:
+    """A path in one spelling of its names: `lent_to/user_id` for `lentTo/userId`."""
+    return "/".join("_".join(words_of(name)) or name for name in path.split("/"))
 
 
 def _parted(word: str) -> list[str]:
