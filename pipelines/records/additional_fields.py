@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from pipelines.records.paths import ATTRIBUTES
@@ -21,6 +22,7 @@ MANAGED = frozenset(
 _CODE = re.compile(r"[^\W\d]+(?:[-_ .][^\W\d]+)*")
 """Matches words without digits."""
 
+_BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-. ]")
 _COUNTER = re.compile(r".+_count")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
@@ -30,8 +32,9 @@ _EXACT = 2.0**53
 
 def is_managed(path: str) -> bool:
     """Whether a service fills a field of this name itself: ids, times, counters and addresses; within objects only times, and links."""
-    above, _, name = path.rpartition("/")
-    return name in MANAGED or (above in ("", ATTRIBUTES) and (name == "id" or name in IGNORED or is_counter(name)))
+    above, _, last = path.rpartition("/")
+    name = in_snake_case(last)
+    return name in MANAGED or (above in ("", ATTRIBUTES) and (last == "id" or name in IGNORED or is_counter(name)))
 
 
 def filled_within(path: str, value: object) -> Iterator[tuple[str, Any]]:
@@ -48,12 +51,18 @@ def filled_within(path: str, value: object) -> Iterator[tuple[str, Any]]:
 
 def _is_filled(name: str, value: object) -> bool:
     """Whether a service fills a member of an object itself. A text such as `en` is no id that it gave."""
-    return name in MANAGED or (name == "id" and not (isinstance(value, str) and _CODE.fullmatch(value)))
+    return in_snake_case(name) in MANAGED or (name == "id" and not (isinstance(value, str) and _CODE.fullmatch(value)))
 
 
 def is_counter(name: str) -> bool:
     """Whether a field of this name counts something; a service may still let a client write it, such as `page_count`."""
-    return _COUNTER.fullmatch(name) is not None
+    return _COUNTER.fullmatch(in_snake_case(name)) is not None
+
+
+@lru_cache(4096)
+def in_snake_case(name: str) -> str:
+    """A name as the document spells those of the service: `created_at` for `createdAt` and `created-at`."""
+    return _BETWEEN_WORDS.sub("_", name).lower()
 
 
 def is_empty(value: Any) -> bool:

@@ -8,6 +8,7 @@ known (service.md#other-resources).
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -170,7 +171,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     merge: MergeRequest | None = None
     """How its records are merged; none for those that are not, and where the target's description is not clear."""
     after_create: dict[str, str] = {}
-    """Field → the request that sets it in a new record, such as `PATCH complete`: method, and path below the record."""
+    """Field, or field and value such as `state=published` → the request that sets it in a new record: method, and path below the record."""
     author_members: tuple[str, ...] = ()
     """What is sent of an author of a publication besides the documented members, such as `orcid`."""
 
@@ -449,11 +450,22 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             is_named = is_unread and (is_left_out or not is_filled) and not path.startswith(in_records)
             if ("/" in path and is_left_out) or is_named:
                 by_default = LeftOut.FILLED_BY_SERVICE if is_managed(path) or name == "id" else LeftOut.NOT_SHOWN
-                yield (
-                    path,
-                    value,
-                    LeftOut.BY_ACTION if path in self.after_create else self.left_out.get(path, by_default),
-                )
+                if path not in self._set_by_action:
+                    yield path, value, self.left_out.get(path, by_default)
+                elif value not in _NOT_SET:
+                    yield path, value, LeftOut.BY_ACTION if self.action_of(path, value) else LeftOut.NOT_MAPPED
+
+    @cached_property
+    def _set_by_action(self) -> set[str]:
+        return {key.partition("=")[0] for key in self.after_create}
+
+    def action_of(self, path: str, value: Any) -> str:
+        """Which of `after_create` sets this value; empty if none does. A field alone stands for a time, a number or `true`, and no word."""
+        text = text_of(value) or ""
+        if (of_value := f"{path}={text}") in self.after_create:
+            return of_value
+        is_set = value not in _NOT_SET and (not isinstance(value, str) or _TIME.match(text) is not None)
+        return path if is_set and path in self.after_create else ""
 
     def _filled_within(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         """Yield path, value and reason of what a service fills itself in objects that are sent as they stand."""
@@ -530,6 +542,12 @@ def _filled_by_service(path: str, field: FieldMapping, value: Any) -> Iterator[t
     if not field.refers:
         yield from filled_within(path, value)
 
+
+_NOT_SET = (None, False, 0)
+"""Values of a field that a request of its own sets, before that is sent."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d")
+"""Matches a date or a time."""
 
 NAMES = (Stage("exact", "name"), Stage("folded", "name"))
 """The names of records as they are written, and without regard to case."""

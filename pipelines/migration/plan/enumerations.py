@@ -49,4 +49,4 @@ def is_taken(entry: object, choices: Collection[str]) -> bool:
 
 def is_enumeration(words: Counter[str]) -> bool:
     """Whether the texts of a field are used again and again."""
-    return len(words) > 1 and words.total() >= FEWEST_USES * len(words)
+    return words.total() >= FEWEST_USES * len(words)

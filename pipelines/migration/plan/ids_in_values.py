@@ -42,8 +42,8 @@ DATE = re.compile(r"\d{4}-\d\d(?!\d)|\d{1,2}[./-]\d{1,2}[./-]\d{4}(?!\d)")
 
 _DIGITS, _WORDS = re.compile("[0-9]+"), re.compile(r"[^\W_]+")
 
-_KEY = re.compile(r"(?=.*[0-9]).*[^\w.-].*")
-"""Matches a text with a number and a sign, such as `pub:7`."""
+_KEY = re.compile(r"(?=.*[0-9])(?:.*[^\w.-].*|[\w-]{20,})")
+"""Matches a text with a number that is long, as a UUID is, or has a sign, such as `pub:7`."""
 
 _ORDERS = (["order"], ["sequence"], ["sort"])
 """Last words in the name of a list with the order of other records."""
@@ -232,7 +232,7 @@ def values_in(path: Path, value: object) -> Iterator[tuple[Path, object]]:
 
 
 def is_value(key: str) -> bool:
-    """Whether a key of an object is a value rather than a name: numbers, one of them behind a name, as in `pub:7`, or several words."""
+    """Whether a key of an object is a value rather than a name: numbers, also one behind a name, as in `pub:7`, a UUID, several words."""
     return _NUMBERS.fullmatch(key) is not None or _KEY.fullmatch(key) is not None or " " in key
 
 

@@ -26,6 +26,7 @@ from pipelines.migration.plan.descriptions import described_rule, undescribed_fi
 from pipelines.migration.plan.kinds_beside import is_word
 from pipelines.migration.plan.merges import merge_request
 from pipelines.migration.plan.taken_apart import TakenApart, is_of_own_kind, is_tree, reference_stem
+from pipelines.records.additional_fields import in_snake_case
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
 from pipelines.records.shapes.field_names import (
@@ -94,7 +95,9 @@ def learn_from_shapes(
     may_be_sent = [in_target.get(key, key) for key in shown]
     # Without the word of a description that it is taken, a task that is completed would be open again
     may_be_sent = [
-        name for name in may_be_sent if name != COMPLETED and (assumed.sends_unproved or name in target.fields)
+        name
+        for name in may_be_sent
+        if in_snake_case(name) != COMPLETED and (assumed.sends_unproved or name in target.fields)
     ]
     if payload is None or not payload.fields:
         payload, names = None, dict[str, FieldSchema | None].fromkeys(may_be_sent)
@@ -163,7 +166,8 @@ def _described_names(
     }
     extra = undescribed_fields(schema, silent)
     if payload.is_open:
-        extra += [name for name in shown if name not in (*names, *schema.record, COMPLETED)]
+        known = {*names, *schema.record}
+        extra += [name for name in shown if name not in known and in_snake_case(name) != COMPLETED]
     extra += [name for name in names if _has_other_form(schema.record.get(name), shown.get(name))]
     return names | dict.fromkeys(extra, FieldSchema())
 
@@ -272,7 +276,7 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     many = Kind.LIST in field.kinds
     kind = "" if many else beside.get(kind_beside(last, beside, in_object=True), "")
     shown_there = known.of_target.get(name)
-    like = shown_there if shown_there and shown_there.kinds else field
+    like = shown_there if shown_there and _shows_values(shown_there) else field
     form = _FORMS[is_sent_as_object(described, like), is_sent_as_text(described, like)]
     return FieldMapping(leads_to=resource or OPEN, many=many, sent_as=form, kind=kind)
 
@@ -281,7 +285,7 @@ def _takes_reference(field: FieldShape, described: FieldSchema | None, in_target
     """Whether a field of the target, such as `location`, may have the ids of one of the source, such as `location_id`, and not names."""
     if not (field.may_be_ids or field.has_ids):
         return True
-    if in_target is not None and in_target.kinds:
+    if in_target is not None and _shows_values(in_target):
         return in_target.may_be_ids or in_target.has_ids
     within = described and (described.entries or described)
     if within is None or not (within.types or within.members):
@@ -289,6 +293,11 @@ def _takes_reference(field: FieldShape, described: FieldSchema | None, in_target
     if within.members:
         return "id" in within.members
     return _has_texts(field) or {*within.types} - {"null"} != {"string"}
+
+
+def _shows_values(field: FieldShape) -> bool:
+    """Whether records have values in a field, which an empty list is not."""
+    return bool({*field.kinds} - {Kind.LIST}) or (field.entries is not None and _shows_values(field.entries))
 
 
 def _is_readable(field: FieldShape) -> bool:

@@ -30,7 +30,7 @@ from pipelines.migration.plan.taken_apart import TakenApart, spelled_otherwise
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, objects_at, objects_of, value_at
-from pipelines.records.shapes.field_names import fields_to_send, in_words, named_kind
+from pipelines.records.shapes.field_names import fields_to_send, in_words, named_kind, names_doer
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.tables.registry import PERSONAL
@@ -245,7 +245,11 @@ class TypeLearner:
         parts = {} if self.type.personal else self.type.parts
         takes_booleans = {path for path, rule in self.type.takes.items() if rule.types == BOOLEAN}
         words_here = words_in(self.records(), parts, takes_booleans)
-        here = {path: words for path, words in words_here.items() if path in takes_booleans or is_enumeration(words)}
+        here = {
+            path: words
+            for path, words in words_here.items()
+            if path in takes_booleans or (is_enumeration(words) and not names_doer(path.rpartition("/")[2]))
+        }
         there = words_in(map(self.apart.record, self._target.records()), parts) if here else {}
         return {
             path: BOOLEANS if path in takes_booleans else sorted(there[path])
@@ -296,8 +300,8 @@ LONGEST_EXAMPLE = 60
 """Characters of an example."""
 
 
-_CODE = re.compile(r"(?=\D*\d)[A-Z\d./:-]{1,24}")
-"""Matches numbers, dates and codes, such as a barcode."""
+_CODE = re.compile(r"\d{1,4}|\d{4}-\d\d.{0,14}|(?=\D*\d)(?=.*[A-Z])[A-Z\d./:-]{1,24}")
+"""Matches short numbers, dates and codes with letters, such as a barcode; no number as long as that of a telephone."""
 
 
 def _without_texts(value: Any) -> Any:

@@ -23,6 +23,7 @@ from pipelines.migration.model.reasons import (
     TASK_COMPLETED,
 )
 from pipelines.migration.model.resource_types import COMPLETED, LOCATIONS, ResourceType, is_written_later
+from pipelines.records.additional_fields import in_snake_case
 from pipelines.records.left_out import LeftOut
 from pipelines.records.values import RecordId
 
@@ -50,15 +51,18 @@ class MappedForm(NamedTuple):
     reason: str | None
     """Why it cannot be created: the code of a reason."""
     after: tuple[str, ...] = ()
-    """The fields that a request of their own sets, once it is created."""
+    """The requests of their own that set fields, once it is created: as `ResourceType.after_create` names them."""
 
 
 def mapped(resource_type: ResourceType, form: Form, find_target: FindTarget) -> MappedForm:
     """The record with its references led to what they are in the target."""
     values, unsent, why = {**form.values}, {**form.unsent}, {**form.why}
     references: dict[str, PlannedReference] = {}
-    after = tuple(name for name, code in why.items() if code == LeftOut.BY_ACTION)
-    is_completed = unsent.get(COMPLETED) and COMPLETED not in after and resource_type.resource == "tasks"
+    after = tuple(
+        resource_type.action_of(path, unsent[path]) for path, code in why.items() if code == LeftOut.BY_ACTION
+    )
+    completed = next((path for path in unsent if in_snake_case(path) == COMPLETED), "")
+    is_completed = unsent.get(completed) and completed not in after and resource_type.resource == "tasks"
     reason = TASK_COMPLETED if is_completed else None
     for name in resource_type.references:
         if name not in values:

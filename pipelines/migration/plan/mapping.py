@@ -57,8 +57,8 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The fields that are not sent."""
     fields: dict[str, FieldMapping] = {}
     """All other fields that are sent."""
-    after_create: dict[str, str] = {}
-    """As `ResourceType.after_create`."""
+    after_create: dict[str, str | dict[str, str]] = {}
+    """Field → the request that sets it in a new record; or value of the field → that request."""
     requests: dict[str, Any] = {}
     """As `RequestForm`."""
 
@@ -66,6 +66,18 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def form(self) -> RequestForm:
         """The form of its writes. Raises `ValidationError`."""
         return RequestForm(**self.requests)
+
+    @property
+    def actions(self) -> dict[str, str]:
+        """The same as `ResourceType.after_create` has it."""
+        by_value = {
+            name: known if isinstance(known, dict) else {"": known} for name, known in self.after_create.items()
+        }
+        return {
+            f"{name}={value}" if value else name: request
+            for name, requests in by_value.items()
+            for value, request in requests.items()
+        }
 
     @property
     def named(self) -> dict[str, FieldMapping]:
@@ -137,7 +149,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 },
                 left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
                 unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
-                after_create=self.after_create,
+                after_create=self.actions,
                 author_members=members,
             )
             .without_parts_of_links()
@@ -327,7 +339,7 @@ def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:
     for name in sorted(twice | mapping.after_create.keys() & {*mapping.left_out}):
         places = f"`same`, `left_out`, [{resource}.fields] or [{resource}.after_create]"
         yield f"[{resource}] has '{name}' twice: a field is in one of {places}."
-    for name, request in mapping.after_create.items():
+    for name, request in mapping.actions.items():
         if not _ACTION.fullmatch(request):
             yield (
                 f"[{resource}.after_create] {name} = '{request}': it is PATCH or PUT, which may be repeated, and a path below the "

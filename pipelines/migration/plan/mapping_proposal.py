@@ -112,7 +112,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
             comments[name] += (
                 f". '{target}' demands it: say what new records get of the {lacking:,} that lack it, or take `fill` away"
             )
-    after_create = dict(_actions(learned, operations))
+    after_create: dict[str, str | dict[str, str]] = dict(_actions(learned, operations))
     sent = _keys(fields) | after_create.keys()
     left_out = {key: why for key, why in learned.left_out.items() if key not in sent}
     left_out |= {name: LeftOut.FILLED_BY_SERVICE for name in filled if name not in sent | _FILLED_ANYWHERE}

@@ -31,6 +31,7 @@ from pipelines.migration.plan.merges import (
 from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.records.files import attached_files
 from pipelines.records.forms import PublicationForm, add_unsent_files, precision_of
+from pipelines.records.left_out import LeftOut
 from pipelines.records.values import RecordId
 
 Verdicts = Mapping[str, FieldVerdict]
@@ -252,8 +253,9 @@ class RowMaker:
     def _left_out(self, match: Match, described: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
         """What is not sent of a record and of its files: path → value, and path → code of the reason."""
         unsent, why = {**match.source.unsent}, {**match.source.why}
-        for name in match.source.after:
-            if match.target is None or name in match.target.unsent:
-                del unsent[name], why[name]
+        in_target = match.target.unsent if match.target is not None else unsent
+        for path in [path for path, code in why.items() if code == LeftOut.BY_ACTION]:
+            if self.resource_type.action_of(path, in_target.get(path)) in match.source.after:
+                del unsent[path], why[path]
         add_unsent_files(described, PublicationForm(unsent=unsent, why=why))
         return without_signed_addresses(unsent), why

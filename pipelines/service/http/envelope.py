@@ -146,11 +146,13 @@ def created_record(answer: object, fields: Collection[str]) -> dict[str, Any] | 
     if not isinstance(answer, dict):
         return None
     record = _plain(answer, fields)
-    if _has_id(record, fields):
-        return record
-    if not record.keys().isdisjoint(fields):
-        return None
-    inner = [_plain(member, fields) for member in _inner_objects(answer)]
+    is_record, inner = not record.keys().isdisjoint(fields), [_plain(each, fields) for each in _inner_objects(answer)]
+    is_around = any(_has_id(member, fields) and not member.keys().isdisjoint(fields) for member in inner)
+    if is_record or not is_around:  # the id beside a record is that of an event
+        if _has_id(record, fields):
+            return record
+        if is_record:
+            return None
     named = [
         member
         for member in inner
