@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.records.shapes.field_names import is_quantity, may_be_count, named_kind, words_of
@@ -39,6 +40,9 @@ _NO_ID = re.compile(
 
 DATE = re.compile(r"\d{4}-\d\d(?!\d)|\d{1,2}[./-]\d{1,2}[./-]\d{4}(?!\d)")
 """Matches a text that begins with a date, of ISO 8601 or as people write it."""
+
+_OF_FIXED_WIDTH = re.compile("[0-9]{9,}")
+"""Matches numbers with zeros before them, one behind the other, such as `01000104310`."""
 
 _DIGITS, _WORDS = re.compile("[0-9]+"), re.compile(r"[^\W_]+")
 
@@ -196,7 +200,9 @@ def _parts(value: object, *, with_words: bool) -> Iterator[str]:
         if type(value) is int:
             yield str(abs(value))
     elif not _NO_ID.fullmatch(value):
+        value = unquote(value)
         yield from (digits for text in _DIGITS.findall(value) if (digits := text.lstrip("0")))
+        yield from (digits for text in _OF_FIXED_WIDTH.findall(value) for digits in re.split("00+", text) if digits)
         if with_words:
             yield from _WORDS.findall(value.casefold())
             yield from (uuid.replace("-", "").lower() for uuid in _UUID.findall(value))

@@ -132,7 +132,11 @@ def learn_from_shapes(
     return msgspec.structs.replace(
         learned,
         fields=learned.fields | added,
-        keys=_keys(assumed, [name for name, field in learned.fields.items() if not _may_wait(field, assumed.resource)]),
+        keys=_keys(
+            assumed,
+            [name for name, field in learned.fields.items() if not may_wait(field, assumed.resource)],
+            [name for name, field in learned.fields.items() if field.asks_where],
+        ),
         takes={name: rule for name, rule in takes.items() if rule != FieldRule()},
         merge=merge_request(assumed.resource, schema.merge) if assumed.resource in MERGEABLE else None,
         unproved=tuple(name for name in learned.fields if not proved & {name, *keys_of(name)}),
@@ -213,8 +217,9 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         key = next((key for key in (*keys_of(name), spellings.get(name)) if key in shown), None)
         if key is None or (key != name and key in names):  # the payload has that field, too
             continue
-        is_called_so = key == name or name in spellings
-        if not (is_called_so or _takes_reference(shown[key], names[name], known.of_target.get(name))):
+        if not (
+            in_words(key) == in_words(name) or _takes_reference(shown[key], names[name], known.of_target.get(name))
+        ):
             continue
         if key in known.by_kind:
             form = known.by_kind[key]
@@ -363,7 +368,7 @@ def _relative(field: FieldMapping, *within: str) -> FieldMapping:
     return msgspec.structs.replace(field, keys=keys, kind=above.sub("", field.kind))
 
 
-def _may_wait(field: FieldMapping, resource: str) -> bool:
+def may_wait(field: FieldMapping, resource: str) -> bool:
     """Whether a reference may lead to records that do not exist yet, which cannot tell a record from others."""
     return field.asks_where or any(is_written_later(referred, resource) for referred in field.resources)
 
@@ -416,16 +421,17 @@ def _is_plain_list(field: FieldShape) -> bool:
     return {*field.kinds} <= {Kind.LIST} and not entries.members
 
 
-def _keys(assumed: ResourceType, fields: list[str]) -> tuple[tuple[str, ...], ...]:
-    """The fields that name a record: those that we know to do so, in any spelling, else all of `fields` together."""
+def _keys(assumed: ResourceType, fields: list[str], asked: list[str]) -> tuple[tuple[str, ...], ...]:
+    """The fields that name a record: those that we know to do so, in any spelling, else all of `fields`, and of those that are asked."""
     spelled = {"".join(words_of(name.rpartition("/")[2])): name for name in reversed(fields)}
     by_words = [[spelled.get("".join(words_of(name))) for name in names] for names in assumed.keys]
     if keys := [tuple(filter(None, names)) for names in by_words if None not in names]:
         return tuple(keys)
     ends = {words[-1]: name for name in reversed(fields) if (words := words_of(name))}
-    whole = (spelled.get(word) for word in ("name", "title", "label", "heading", "code", "number"))
-    first = next((name for name in (*whole, *map(ends.get, ("name", "title", "label", "heading"))) if name), None)
-    return ((first, *(name for name in fields if name != first)),) if first else (tuple(fields or ("id",)),)
+    known = (spelled.get(word) for word in ("name", "title", "label", "heading", "code", "number"))
+    first = next((name for name in (*known, *map(ends.get, ("name", "title", "label", "heading"))) if name), None)
+    whole = (*([first] if first else ()), *(name for name in (*fields, *asked) if name != first))
+    return (whole or ("id",),)
 
 
 def _why_left_out(name: str, payload: PayloadSchema | None, schema: ResourceSchema, field: FieldShape) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from pipelines.migration.model.field_mapping import OPEN, several
-from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
+from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.codes import DifferingCodes, keys_of_objects, texts_of
 from pipelines.migration.plan.descriptions import (
@@ -20,6 +20,7 @@ from pipelines.migration.plan.descriptions import (
     contradicted_by_shape,
     contradicted_fields,
     described_choices,
+    described_types,
 )
 from pipelines.migration.plan.enumerations import BOOLEAN, BOOLEANS, entries_at, is_enumeration, is_taken, words_in
 from pipelines.migration.plan.ids_in_values import IdsWithin, fields_with_ids, is_value, text_ids_in
@@ -87,7 +88,7 @@ class TypeLearner:
         self._links = self._links_of(read)
         leads_to |= {f"{key}/id": leads_to[key] for key in self._links.keys() & leads_to.keys()}
         self.type = self._learn(leads_to=leads_to)
-        while names := [*plain_fields(self.type, assumed), *self._unasked()]:
+        while names := [*plain_fields(self.type, assumed, self.source), *self._unasked()]:
             may_refer = {key for key, ids in self._ids_within(names).items() if asks_all or ids.are_values}
             objects = {key for key in may_refer if objects_in(self.source.fields[key]) is not None}
             self._asked_within |= objects
@@ -231,7 +232,7 @@ class TypeLearner:
     @property
     def _other_values(self) -> dict[str, list[str]]:
         """Field → its values that are not among those which the target takes; none of people (I10)."""
-        parts = {} if self.type.personal else self.type.parts
+        parts = {} if self.type.personal else {path: part for path, part in self.type.parts.items() if not part.refers}
         chosen = {path: choices for path in parts if (choices := self.choices_of(path))}
         others: dict[str, dict[str, None]] = {path: {} for path in chosen}
         for path, entry in entries_at(self.records(), {path: parts[path] for path in chosen}):
@@ -243,7 +244,11 @@ class TypeLearner:
     @cached_property
     def _other_words(self) -> dict[str, Sequence[str]]:
         parts = {} if self.type.personal else self.type.parts
-        takes_booleans = {path for path, rule in self.type.takes.items() if rule.types == BOOLEAN}
+        described = self.schema.create.fields if self.schema.create else {}
+        of_target = self.apart.shape(self._shapes[1]).fields
+        takes_booleans = {
+            path for path, field in described.items() if described_types(field, of_target.get(path)) == BOOLEAN
+        }
         words_here = words_in(self.records(), parts, takes_booleans)
         here = {
             path: words
@@ -313,10 +318,15 @@ def _without_texts(value: Any) -> Any:
     return value if not isinstance(value, str) or _CODE.fullmatch(value) or named_kind(value) else "…"
 
 
-def plain_fields(learned: ResourceType, assumed: ResourceType) -> list[str]:
-    """The fields of the source that are sent as they stand although nothing documents them, besides choices and names of records."""
+def plain_fields(learned: ResourceType, assumed: ResourceType, source: RecordShape) -> list[str]:
+    """The fields of the source that are sent as they stand although nothing documents them, besides choices and names of records.
+
+    Of users, only texts and lists of them are documented.
+    """
     chosen = {name for name, rule in learned.takes.items() if rule.choices or rule.types == BOOLEAN}
     known = {*map(in_words, assumed.fields if assumed.documented else assumed.key_fields)}
+    if assumed.resource == USERS:
+        known -= {in_words(key) for key, field in source.fields.items() if objects_in(field) is not None}
     covered = {*(path for path in learned.parts if in_words(path) in known), *learned.references, *chosen}
     return [
         key

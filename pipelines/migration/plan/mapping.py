@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -20,6 +20,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, SentAs, plain
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, FieldRule, ResourceType
+from pipelines.migration.plan.learned_fields import may_wait
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
@@ -141,7 +142,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             replace(
                 learned,
                 fields=fields,
-                keys=self.keys or learned.keys,
+                keys=_without_waiting(self.keys or learned.keys, fields, learned.resource),
                 takes={
                     name: _with_answers(rule, fields[name])
                     for name, rule in learned.takes.items()
@@ -155,6 +156,18 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             .without_parts_of_links()
             .sent_by(self.form)
         )
+
+
+def _without_waiting(
+    keys: Sequence[tuple[str, ...]], fields: Mapping[str, FieldMapping], resource: str
+) -> tuple[tuple[str, ...], ...]:
+    """These keys without references that may lead to records which do not exist yet, and without what is not sent.
+
+    Of the last group a record need not have all, so that the others stay.
+    """
+    known = {name for name, field in fields.items() if not may_wait(field, resource)}
+    last = [tuple(name for name in names if name in known) for names in keys[-1:]]
+    return tuple(names for names in (*(names for names in keys[:-1] if known.issuperset(names)), *last) if names)
 
 
 def _without_kinds_of_nothing(fields: Mapping[str, FieldMapping]) -> dict[str, FieldMapping]:
@@ -347,7 +360,9 @@ def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:
             )
     if mistake := request_problem({resource: mapping.form}):
         yield f"[{resource}] requests: {mistake}"
-    for name in (name for names in mapping.keys for name in names if name not in named):
+    for name in (
+        name for names in mapping.keys for name in names if name not in named and name not in mapping.left_out
+    ):
         yield f"[{resource}] keys: '{name}' is no field that is sent."
     for name in sorted(objects_of(named) & named.keys()):
         yield f"[{resource}] has '{name}' and a member of it: send the whole object, or its members."
