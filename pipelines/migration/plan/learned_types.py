@@ -88,7 +88,7 @@ class TypeLearner:
         self._links = self._links_of(read)
         leads_to |= {f"{key}/id": leads_to[key] for key in self._links.keys() & leads_to.keys()}
         self.type = self._learn(leads_to=leads_to)
-        while names := [*plain_fields(self.type, assumed, self.source), *self._unasked()]:
+        while names := [*plain_fields(self.type, assumed, self.source, self._takes_booleans), *self._unasked()]:
             may_refer = {key for key, ids in self._ids_within(names).items() if asks_all or ids.are_values}
             objects = {key for key in may_refer if objects_in(self.source.fields[key]) is not None}
             self._asked_within |= objects
@@ -244,11 +244,7 @@ class TypeLearner:
     @cached_property
     def _other_words(self) -> dict[str, Sequence[str]]:
         parts = {} if self.type.personal else self.type.parts
-        described = self.schema.create.fields if self.schema.create else {}
-        of_target = self.apart.shape(self._shapes[1]).fields
-        takes_booleans = {
-            path for path, field in described.items() if described_types(field, of_target.get(path)) == BOOLEAN
-        }
+        takes_booleans = self._takes_booleans
         words_here = words_in(self.records(), parts, takes_booleans)
         here = {
             path: words
@@ -261,6 +257,13 @@ class TypeLearner:
             for path, words in here.items()
             if path in takes_booleans or there.get(path, words).keys() - words.keys()
         }
+
+    @property
+    def _takes_booleans(self) -> set[str]:
+        """The paths where the target takes nothing but booleans, by its description, and its records do not contradict that."""
+        described = self.schema.create.fields if self.schema.create else {}
+        of_target = self.apart.shape(self._shapes[1]).fields
+        return {path for path, field in described.items() if described_types(field, of_target.get(path)) == BOOLEAN}
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of the source, with the members of objects as fields of their own."""
@@ -318,12 +321,14 @@ def _without_texts(value: Any) -> Any:
     return value if not isinstance(value, str) or _CODE.fullmatch(value) or named_kind(value) else "…"
 
 
-def plain_fields(learned: ResourceType, assumed: ResourceType, source: RecordShape) -> list[str]:
+def plain_fields(
+    learned: ResourceType, assumed: ResourceType, source: RecordShape, booleans: Container[str]
+) -> list[str]:
     """The fields of the source that are sent as they stand although nothing documents them, besides choices and names of records.
 
-    Of users, only texts and lists of them are documented.
+    Of users, only texts and lists of them are documented. `booleans`: the paths where the target takes these.
     """
-    chosen = {name for name, rule in learned.takes.items() if rule.choices or rule.types == BOOLEAN}
+    chosen = {name for name, rule in learned.takes.items() if rule.choices}
     known = {*map(in_words, assumed.fields if assumed.documented else assumed.key_fields)}
     if assumed.resource == USERS:
         known -= {in_words(key) for key, field in source.fields.items() if objects_in(field) is not None}
@@ -331,7 +336,7 @@ def plain_fields(learned: ResourceType, assumed: ResourceType, source: RecordSha
     return [
         key
         for path, part in learned.parts.items()
-        if path not in covered and not part.refers and not part.entries
+        if not (path in covered or path in booleans) and not part.refers and not part.entries
         for key in part.keys_of(path)
     ]
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pipelines.errors import ConfigurationError
 from pipelines.migration.model.field_mapping import PLAIN
 from pipelines.migration.model.publication_type import publication_type
+from pipelines.migration.model.reasons import TASK_COMPLETED
 from pipelines.migration.model.resource_types import MergeRequest
 from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapped_references import mapped
@@ -670,11 +671,179 @@ def test_the_form_of_requests_is_a_line_that_a_plan_follows(tmp_path: Path) -> N
     assert learned.merge == MergeRequest("authorities/merge/{id}", "POST", "target_id")
 
 
+COPIES = [{"id": n, "barcode": f"X{n}", "loan": {"userId": 5 + n % 2, "dueOn": "2026-12-01"}} for n in range(1, 5)]
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_names_within_objects_are_read_in_any_spelling(tmp_path: Path, *, many: bool) -> None:
+    """By the description, or by the target's records."""
+    records = [{**copy, "loan": [copy["loan"]] if many else copy["loan"]} for copy in COPIES]
+    loan = of_type("object", members={"user_id": of_type("integer"), "due_on": of_type("string")})
+    described = takes(barcode="string", loan=of_type("array", entries=loan) if many else loan)
+    of_target = {"user_id": 60, "due_on": "2026-12-02"}
+    target = [{"id": 9, "barcode": "X", "loan": [of_target] if many else of_target}]
+    for schema, there in ((described, []), (None, target)):
+        learner = learner_of(tmp_path, records, schema, "hard_copies", ["users"], target=there)
+        text = text_of([learner])
+        assert not file_of(text).questions()
+        sent = body_of(file_of(text).follow(learner.type), records[0])["loan"]
+        assert (sent[0] if many else sent) == {"user_id": 9, "due_on": "2026-12-01"}
+
+
+def test_a_list_of_objects_may_have_another_spelling_itself(tmp_path: Path) -> None:
+    records = [{"id": 1, "title": "A", "openLoans": [{"userId": 5, "dueOn": "2026-12-01"}]}]
+    loan = of_type("object", members={"user_id": of_type("integer"), "due_on": of_type("string")})
+    learner = learner_of(
+        tmp_path, records, takes(title="string", open_loans=of_type("array", entries=loan)), read=["users"]
+    )
+    sent = body_of(file_of(text_of([learner])).follow(learner.type), records[0])
+    assert sent == {"title": "A", "open_loans": [{"user_id": 9, "due_on": "2026-12-01"}]}
+
+
+@pytest.mark.parametrize("name", ["call_number", "callNumber", "call-number"])
+def test_what_names_a_record_is_not_asked_in_any_spelling(tmp_path: Path, name: str) -> None:
+    records = [{"id": n, "publication_id": 5, name: f"C {n}"} for n in (1, 2)]
+    assert not file_of(
+        text_of([learner_of(tmp_path, records, resource="hard_copies", read=["publications"])])
+    ).questions()
+
+
+@pytest.mark.parametrize(
+    "spelling", [str, lambda name: name.title().replace("_", ""), lambda name: name.replace("_", "-")]
+)
+def test_what_a_service_fills_is_not_sent_in_any_spelling(tmp_path: Path, spelling: Callable[[str], str]) -> None:
+    names = [
+        spelling(name)[0].lower() + spelling(name)[1:]
+        for name in ("created_at", "html_url", "loan_count", "completed_at")
+    ]
+    record = {"id": 1, "title": "A"} | dict.fromkeys(names, "2026-11-29T10:00:00Z")
+    learner = learner_of(tmp_path, [record])
+    followed = file_of(text_of([learner])).follow(learner.type)
+    assert body_of(followed, record) == {"title": "A"}
+    assert mapped(followed, followed.form(record), lambda *_: (True, 9)).reason == TASK_COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("described", "shown"),
+    [("string", []), ("", [{"id": 9, "title": "B", "location": "Annex"}])],
+    ids=["by type", "by records"],
+)
+def test_the_name_of_a_record_is_no_place_for_its_id(tmp_path: Path, described: str, shown: Sequence[Json]) -> None:
+    schema = takes(title="string", location=described or FieldSchema()) if described else None
+    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "location_id": 2}], schema, target=shown)
+    sent = body_of(file_of(text_of([learner])).follow(learner.type), {"title": "A", "location_id": 2})
+    assert "location" not in sent
+
+
+def test_an_empty_list_of_the_target_shows_no_form(tmp_path: Path) -> None:
+    records = [{"id": 1, "title": "A", "assignees": [{"id": 5, "name": "A"}, {"id": 6, "name": "B"}]}]
+    learner = learner_of(tmp_path, records, read=["users"], target=[{"id": 9, "title": "B", "assignees": []}])
+    assert learner.type.fields["assignees"].sent_as == "object"
+
+
+@pytest.mark.parametrize("value", ["yes", "1", "true", 1])
+@pytest.mark.parametrize("within", ["", "object", "list"])
+def test_what_stands_for_a_boolean_is_asked_at_any_depth(tmp_path: Path, value: Any, within: str) -> None:
+    flag = of_type("boolean")
+    in_object = of_type("object", members={"lost": flag, "by": of_type("string")})
+    described = {"": flag, "object": in_object, "list": of_type("array", entries=in_object)}[within]
+    records: list[Json] = [
+        {"id": n, "title": f"T{n}", "state": {"": known, "object": {"lost": known}, "list": [{"lost": known}]}[within]}
+        for n, known in enumerate((value, value, False), 1)
+    ]
+    text = text_of([learner_of(tmp_path, records, takes(title="string", state=described))])
+    assert len(file_of(text).questions()) == 1
+    answered = text.replace('"?"', "true")
+    learner = learner_of(tmp_path, records, takes(title="string", state=described))
+    assert "true" in json.dumps(body_of(file_of(answered).follow(learner.type), records[0])["state"])
+
+
+def test_new_members_of_a_list_are_added_to_its_line_and_those_in_left_out_are_not(tmp_path: Path) -> None:
+    hold: Json = {"user_id": 5, "note": "N"}
+    text = text_of([learner_of(tmp_path, [{"id": 1, "title": "A", "holds": [hold]}], read=["users"])])
+    records = [{"id": 1, "title": "A", "holds": [{**hold, "location_id": 1, "shelf": 2, "gone": "x"}]}]
+    text = text.replace("[tasks]", '[tasks]\nleft_out = ["holds/gone"]')
+    again = text_of([learner_of(tmp_path, records, read=["users"])], text)
+    [holds] = [
+        field for line in again.splitlines() for name, field in fields_defined_by(line).items() if name == "holds"
+    ]
+    assert {name: entry.leads_to for name, entry in holds.entries.items()} == {
+        "user_id": "users",
+        "note": "",
+        "location_id": "locations",
+        "shelf": "?",
+    }
+    assert text_of([learner_of(tmp_path, records, read=["users"])], again) == again
+
+
+def test_a_field_that_is_asked_may_be_a_key(tmp_path: Path) -> None:
+    """Its answer says whether: what is left out, or waits for a later record, names none."""
+    records = [{"id": n, "title": "A", "mark": f"B{n}"} for n in (1, 2)]
+    learner = learner_of(tmp_path, records)
+    text = text_of([learner])
+    assert 'keys = [["title", "mark"]]' in text
+    answers = {'"nothing"': ("title", "mark"), '"locations"': ("title", "mark"), '"tasks"': ("title",)}
+    assert {a: file_of(text.replace('"?"', a)).follow(learner.type).keys[0] for a in answers} == answers
+    left_out = 'same = ["title"]\nleft_out = ["mark"]\nkeys = [["title", "mark"]]'
+    assert file_of(f"[tasks]\n{left_out}").follow(learner.type).keys == (("title",),)
+
+
+ACTIONS = '[collections]\nsame = ["name"]\n[collections.after_create]\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "value", "asked_for", "is_named"),
+    [
+        ('state = "PATCH archive"', "2026-11-29T10:00:00Z", "state", False),
+        ('state = "PATCH archive"', True, "state", False),
+        ('state = "PATCH archive"', False, None, False),
+        ('state = "PATCH archive"', "archived", None, True),
+        ('state = { archived = "PATCH archive", published = "PATCH publish" }', "published", "state=published", False),
+        ('state = { archived = "PATCH archive" }', "draft", None, True),
+    ],
+)
+def test_a_request_after_a_create_is_sent_only_for_its_value(
+    tmp_path: Path, line: str, value: Any, asked_for: str | None, *, is_named: bool
+) -> None:
+    record = {"id": 1, "name": "A", "state": value}
+    learned = file_of(ACTIONS + line).follow(learner_of(tmp_path, [record], takes(name="string"), "collections").type)
+    form = mapped(learned, learned.form(record), lambda *_: (True, 9))
+    assert form.after == ((asked_for,) if asked_for else ())
+    assert [why for why in form.why.values() if why != LeftOut.BY_ACTION] == ([LeftOut.NOT_MAPPED] if is_named else [])
+
+
+def test_objects_within_a_documented_list_of_users_are_asked(tmp_path: Path) -> None:
+    """The document has texts there."""
+    records = [{"id": 1, "email": "a@x", "name": "A", "roles": [{"name": "admin", "desk": 2}]}]
+    learner = learner_of(tmp_path, records, resource="users")
+    assert [question.field for question in file_of(text_of([learner])).questions()] == ["roles"]
+
+
+def test_one_word_that_the_target_never_has_is_asked_and_no_name_of_a_person(tmp_path: Path) -> None:
+    records = [{"id": n, "title": f"T{n}", "state": "in", "handled_by": "Anna"} for n in range(3, 6)]
+    target = [{"id": n, "title": f"S{n}", "state": "IN", "handled_by": "Xaver"} for n in range(3, 6)]
+    [question] = file_of(text := text_of([learner_of(tmp_path, records, target=target)])).questions()
+    assert (question.field, "Anna" in text, "Xaver" in text) == ("state", False, False)
+
+
+def test_no_example_is_as_long_as_a_telephone_number(tmp_path: Path) -> None:
+    text = text_of(
+        [
+            learner_of(
+                tmp_path, [{"id": 1, "title": "A", "contact": {"user_id": 5, "tel": "0170-12345"}}], read=["users"]
+            )
+        ]
+    )
+    assert "0170" not in text
+
+
 def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
     with_both = learner_of(tmp_path, [{"id": 1, "title": "A", "note": "N"}])
     text = text_of([with_both])
     without = text_of([learner_of(tmp_path, [{"id": 1, "title": "A"}])], text)
     assert "# No record has any more: note\n" in without
+    unknown = text.replace("[tasks]", '[tasks]\nleft_out = ["never"]')
+    assert "# No record has any more: never\n" in text_of([with_both], unknown)
     assert text_of([with_both], without) == text
 
 
