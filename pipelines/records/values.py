@@ -65,9 +65,8 @@ def decode_json(payload: bytes) -> object:
 
 
 def record_ids(payloads: Iterable[msgspec.Raw | bytes]) -> list[int | None]:
-    """The `id` of each record; `None` if it is no whole number, as the text "007" is none."""
-    numbers = (record_id(_id_of(payload)) for payload in payloads)
-    return [number if type(number) is int else None for number in numbers]
+    """The `id` of each record; `None` if it is no whole number."""
+    return [whole_number(_id_of(payload)) for payload in payloads]
 
 
 def _id_of(payload: msgspec.Raw | bytes) -> object:

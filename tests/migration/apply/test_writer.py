@@ -171,6 +171,7 @@ ENVELOPES: dict[str, Callable[[dict[str, Any]], Answer]] = {
     "item, text id": lambda record: Answer({"item": {**record, "id": str(record["id"])}}),
     "own name and meta": lambda record: Answer({"publication": record, "meta": {"id": 1}}, status=201),
     "beside others": lambda record: Answer({"event": {"id": 55}, "publication": {**record, "title": "A book"}}),
+    "beside the id of an event": lambda record: Answer({"id": 55, "publication": {**record, "title": "A book"}}),
     "list": lambda record: Answer({"data": [record]}),
     "json api": lambda record: Answer(
         {"data": {"id": str(record["id"]), "type": "x", "attributes": {"title": "A book"}}, "included": [{"id": 3}]}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.service.http.envelope import split_records
+from pipelines.service.http.envelope import created_record, record_with_id, split_records
 
 VALUE = st.recursive(
     st.none()
@@ -109,3 +109,12 @@ def test_a_body_that_is_no_list_is_refused(body: bytes) -> None:
     """No list, no records: never an empty list by mistake."""
     with pytest.raises((msgspec.DecodeError, ValueError)):
         split_records(body)
+
+
+@pytest.mark.parametrize("number", [7, "a7"])
+def test_a_record_of_json_api_is_read_as_its_list_has_it(number: int | str) -> None:
+    """Else an undo would take each of its fields for one that people changed."""
+    record = {"id": str(number), "type": "tasks", "attributes": {"title": "A"}, "relationships": {}}
+    answer = {"data": record, "included": [{"id": "3", "type": "users"}]}
+    assert record_with_id(answer, number) == created_record(answer, {"type", "attributes"}) == record
+    assert created_record(answer, {"title"}) == {"id": str(number), "title": "A"}
