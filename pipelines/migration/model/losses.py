@@ -77,8 +77,8 @@ def losses_of(plan: Plan, lacking: Lacking | None = None, *, named: int = NAMED)
             ReasonKind.REFERENCES,
             lacking.references,
             counted(lacking.references, "reference"),
-            f"{_named(values[ReasonKind.REFERENCES], named, numbers=False)}. Bookferry does not know which records those are, or they are "
-            "neither there nor in this plan.",
+            f"{_named(values[ReasonKind.REFERENCES], named, numbers=False)}. Bookferry does not know which records those are, they are "
+            "neither there nor in this plan, or the target does not take such links.",
             f"Move it, too (--resources), or answer where `bookferry migrate map` asks which records those are: {_IN_ISSUES}",
         ),
         Loss(

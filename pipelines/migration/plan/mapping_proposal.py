@@ -204,7 +204,7 @@ def _known_from(learner: TypeLearner, name: str) -> str:
     if post := field.post:
         where = f". {_where_known(learner, name, field)}" if field.asks_where else ""
         asked = f"{where}. Which POST adds each to its list? Write a path below the record and a key of the body; or move it to left_out"
-        added = f"; added by the POST /{LIST_PATHS[learned.resource]}/:id/{post.split()[0]} of the description"
+        added = f"; the id alone is added by the POST /{LIST_PATHS[learned.resource]}/:id/{post.split()[0]} of the description"
         return f"{seen}{asked if post == OPEN else added}"
     if name not in learned.references:
         return f"{seen}{_one_of(learner, name)}{_codes(learner, name)}"
