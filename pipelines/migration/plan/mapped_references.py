@@ -25,6 +25,7 @@ from pipelines.migration.model.reasons import (
 from pipelines.migration.model.resource_types import COMPLETED, LOCATIONS, ResourceType, is_written_later
 from pipelines.records.additional_fields import in_snake_case
 from pipelines.records.left_out import LeftOut
+from pipelines.records.paths import objects_of
 from pipelines.records.values import RecordId
 
 FindTarget = Callable[[str, RecordId], tuple[bool, RecordId | None]]
@@ -115,12 +116,16 @@ def _led_to(find_target: FindTarget, records: list[Referred], resource: str, sou
 
 
 def mark_waiting(
-    resource: str, source_id: RecordId, record: MappedForm, precedes: Callable[[RecordId, RecordId], bool]
+    resource_type: ResourceType,
+    source_id: RecordId,
+    record: MappedForm,
+    precedes: Callable[[RecordId, RecordId], bool],
 ) -> MappedForm:
     """Mark the references that have to wait for a second request, and what objects say beside them.
 
-    `precedes`: whether one record is created before another.
+    An object that has what names the record is its content, and is sent at once. `precedes`: whether one record is created before another.
     """
+    resource = resource_type.resource
     for reference in record.references.values():
         reference.later = any(
             target_id is None
@@ -128,7 +133,8 @@ def mark_waiting(
             and not (referred == resource and precedes(other, source_id))
             for referred, other, target_id in reference.records
         )
-    waiting = {name.rpartition("/")[0] for name, reference in record.references.items() if reference.later} - {""}
+    waiting = {name.rpartition("/")[0] for name, reference in record.references.items() if reference.later}
+    waiting -= {"", *objects_of(resource_type.key_fields)}
     for name, value in record.values.items() if waiting else ():
         if name.rpartition("/")[0] in waiting:
             record.references.setdefault(name, PlannedReference([], value)).later = True

@@ -79,7 +79,7 @@ class _Planner:
         resource, maker = resource_type.resource, RowMaker(resource_type, self._ids, self._inputs.overwrite)
         precedes, is_referred_to = partial(self._ids.precedes, resource), self._is_referred_to(resource)
         for match in matches:
-            waiting = mark_waiting(resource, match.source_id, match.source, precedes)
+            waiting = mark_waiting(resource_type, match.source_id, match.source, precedes)
             row = maker.row(match._replace(source=waiting))
             count(self._facts, row, resource_type)
             if is_referred_to:
