@@ -191,7 +191,8 @@ class FieldMapping(
 
     def _is_none(self, value: Any) -> bool:
         """Whether a value stands for no record, such as -1 where a person said so."""
-        return value is None or self.values.get(text_of(value) or "") == ""
+        number = value.get("id") if isinstance(value, dict) else value
+        return value is None or self.values.get(text_of(number) or "") == ""
 
     def _reference(self, value: Any) -> Any:
         if (number := id_of(value)) is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -61,14 +61,22 @@ Path = tuple[str, ...]
 
 
 def text_ids_in(records: Iterable[Mapping[str, Any]], listings: Mapping[str, RecordListing]) -> set[str]:
-    """The texts in records, at any depth, that are ids of records of these listings and no whole numbers."""
+    """The texts in records, at any depth, also as keys, that are ids of records of these listings and no whole numbers."""
     with_texts = [listing for listing in listings.values() if listing.has_text_ids]
     texts = set[str]()
     for record in records if with_texts else ():
         for name in record.keys() - {"id"}:
-            values = (value for _path, value in values_in((name,), record[name]) if isinstance(value, str))
+            within = values_in((name,), record[name], keys=_Everything())
+            values = (value for _path, value in within if isinstance(value, str))
             texts.update(islice((text for text in values if isinstance(record_id(text), str)), MOST_TEXTS - len(texts)))
     return {text for listing in with_texts for ids in listing.ids() for text in texts & ids}
+
+
+class _Everything:
+    """Contains whatever is looked up in it."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
 
 
 class IdsWithin(NamedTuple):
@@ -133,17 +141,19 @@ def fields_with_ids(
     names: Collection[str],
     listings: Mapping[str, RecordListing],
     *,
+    text_ids: Container[str] = (),
     asks_quantities: bool = True,
     are_known: bool = True,
 ) -> dict[str, IdsWithin]:
     """Field → the ids that stand in its values, at any depth, also as keys and within texts. A field without any is left out.
 
-    `listings`: every resource of the same library. `asks_quantities`: whether what is named after a quantity may be ids; not of
-    publications, whose volumes, pages and editions are what they are called. `are_known`: whether these are all ids of the library; else
-    each value that is nothing but whole numbers, and not named after a quantity, may be some.
+    `listings`: every resource of the same library; `text_ids`: as `text_ids_in` has those of the records.
+    `asks_quantities`: whether what is named after a quantity may be ids; not of publications, whose volumes, pages and editions are
+    what they are called. `are_known`: whether these are all ids of the library; else each value that is nothing but whole numbers, and
+    not named after a quantity, may be some.
     """
     with_words = not are_known or any(listing.has_text_ids for listing in listings.values())
-    by_path = _values_by_path(records, names, with_words=with_words)
+    by_path = _values_by_path(records, names, text_ids, with_words=with_words)
     by_path = {
         path: values
         for path, values in by_path.items()
@@ -166,13 +176,13 @@ def fields_with_ids(
 
 
 def _values_by_path(
-    records: Iterable[Mapping[str, Any]], names: Collection[str], *, with_words: bool
+    records: Iterable[Mapping[str, Any]], names: Collection[str], text_ids: Container[str], *, with_words: bool
 ) -> dict[Path, _Values]:
     by_path = dict[Path, _Values]()
     for record in records:
         in_record = dict[Path, list[object]]()
         for name in names:
-            for path, value in values_in((name,), record.get(name)):
+            for path, value in values_in((name,), record.get(name), keys=text_ids):
                 in_record.setdefault(path, []).append(value)
         for path, values in in_record.items():
             place = path if path in by_path or len(by_path) < MOST_PATHS else path[:1]
@@ -186,6 +196,8 @@ def _as_part(number: RecordId) -> str:
     """An id in the form in which `_parts` has it: of a text with several words the longest one with a digit, if there is one."""
     if isinstance(number, int):
         return str(abs(number))
+    if _NO_ID.fullmatch(number):
+        return number
     if _UUID.fullmatch(number):
         return number.replace("-", "").lower()
     words = _WORDS.findall(number.casefold())
@@ -193,13 +205,15 @@ def _as_part(number: RecordId) -> str:
 
 
 def _parts(value: object, *, with_words: bool) -> Iterator[str]:
-    """Yield the numbers in a value, without zeros before them, and the words in a text. A date and a price have none."""
+    """Yield the numbers in a value, without zeros before them, and the words in a text; a date and a price are one word."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, str):
         if type(value) is int:
             yield str(abs(value))
-    elif not _NO_ID.fullmatch(value):
+    elif _NO_ID.fullmatch(value):
+        yield from [value] if with_words else []
+    else:
         value = unquote(value)
         yield from (digits for text in _DIGITS.findall(value) if (digits := text.lstrip("0")))
         yield from (digits for text in _OF_FIXED_WIDTH.findall(value) for digits in re.split("00+", text) if digits)
@@ -216,23 +230,26 @@ def _whole(value: object, *, with_words: bool) -> list[str]:
     return [] if type(value) is int and value < 0 else [*_parts(value, with_words=False)]
 
 
-def values_in(path: Path, value: object) -> Iterator[tuple[Path, object]]:
-    """Yield the path of each value that is no object and no list, and the value; keys that are numbers are values, too."""
+def values_in(path: Path, value: object, keys: Container[str] = ()) -> Iterator[tuple[Path, object]]:
+    """Yield the path of each value that is no object and no list, and the value; keys that are numbers, or of `keys`, are values, too."""
     if isinstance(value, dict):
         has_kind = any(named_kind(member) for member in value.values())
         for name, member in value.items():
-            if is_value(name):  # `weights: {7: 3}` says what the values are, and not the keys
+            is_key = is_value(name) or name in keys
+            if is_key:  # `weights: {7: 3}` says what the values are, and not the keys
                 yield (*path, "id") if may_be_count(path[-1]) else path, name
-            inner = (*path, ANY_KEY if is_value(name) else name)
+            inner = (*path, ANY_KEY if is_key else name)
             # `{kind: "publication", number: 7}` is no quantity
-            yield from values_in((*inner, "id") if has_kind and not isinstance(member, dict | list) else inner, member)
+            yield from values_in(
+                (*inner, "id") if has_kind and not isinstance(member, dict | list) else inner, member, keys
+            )
     elif isinstance(value, list):
         for entry in value:  # `order: [7, 3]` is no quantity
             is_ordered = words_of(path[-1])[-1:] in _ORDERS and not isinstance(entry, dict | list)
-            yield from values_in((*path, "ids") if is_ordered else path, entry)
+            yield from values_in((*path, "ids") if is_ordered else path, entry, keys)
     elif value not in _NONE or value is False:
         inside = _decoded(value) if isinstance(value, str) else None
-        yield from values_in(path, inside) if inside is not None else ()
+        yield from values_in(path, inside, keys) if inside is not None else ()
         if not isinstance(inside, dict | list):  # an id may be `Task:7` in base64 itself
             yield path, value
 

@@ -217,9 +217,8 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         key = next((key for key in (*keys_of(name), spellings.get(name)) if key in shown), None)
         if key is None or (key != name and key in names):  # the payload has that field, too
             continue
-        if not (
-            in_words(key) == in_words(name) or _takes_reference(shown[key], names[name], known.of_target.get(name))
-        ):
+        is_called_so = in_words(key) == in_words(name)
+        if not is_called_so and not _have_same(name, shown[key], names[name], known.of_target.get(name)):
             continue
         if key in known.by_kind:
             form = known.by_kind[key]
@@ -286,12 +285,13 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     return FieldMapping(leads_to=resource or OPEN, many=many, sent_as=form, kind=kind)
 
 
-def _takes_reference(field: FieldShape, described: FieldSchema | None, in_target: FieldShape | None) -> bool:
-    """Whether a field of the target, such as `location`, may have the ids of one of the source, such as `location_id`, and not names."""
-    if not (field.may_be_ids or field.has_ids):
-        return True
+def _have_same(name: str, field: FieldShape, described: FieldSchema | None, in_target: FieldShape | None) -> bool:
+    """Whether both fields have ids, or names: one of the source, and that of the target which is called `location_id` for `location`."""
+    has_ids = field.may_be_ids or field.has_ids
     if in_target is not None and _shows_values(in_target):
-        return in_target.may_be_ids or in_target.has_ids
+        return has_ids == (in_target.may_be_ids or in_target.has_ids)
+    if not has_ids:
+        return not is_named_as_id(name)
     within = described and (described.entries or described)
     if within is None or not (within.types or within.members):
         return True
@@ -394,9 +394,11 @@ def _has_other_form(described: FieldSchema | None, field: FieldShape | None) -> 
 
 
 def _has_texts(field: FieldShape) -> bool:
-    """Whether ids of a field are texts."""
+    """Whether ids of a field are texts, and none is a number."""
     within = [field.entries, field.members.get("id"), field.entries.members.get("id") if field.entries else None]
-    return any(Kind.TEXT in part.kinds for part in (field, *within) if part is not None)
+    return any(
+        Kind.TEXT in part.kinds and Kind.INTEGER not in part.kinds for part in (field, *within) if part is not None
+    )
 
 
 def is_sent_as_object(schema: FieldSchema | None, field: FieldShape) -> bool:

@@ -215,7 +215,12 @@ class TypeLearner:
         """Field of these → the ids in its values."""
         asks_quantities = self.type.resource != PUBLICATIONS
         return fields_with_ids(
-            self.records(), names, self._library(), asks_quantities=asks_quantities, are_known=not self.unread
+            self.records(),
+            names,
+            self._library(),
+            text_ids=self._text_ids,
+            asks_quantities=asks_quantities,
+            are_known=not self.unread,
         )
 
     def choices_of(self, path: str) -> Sequence[str]:

@@ -169,7 +169,8 @@ class Observer:
     def _count_members(self, field: FieldShape, value: dict[str, Any], depth: int) -> None:
         members = field.members
         is_new = not value.keys() <= members.keys()
-        if is_new and not field.is_map and len(members.keys() | value.keys()) > MAX_MEMBERS:
+        are_ids = is_new and any(name in self._text_ids for name in value)
+        if is_new and not field.is_map and (are_ids or len(members.keys() | value.keys()) > MAX_MEMBERS):
             self._become_map(field)
             members = field.members
         for name, member in value.items():

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.migration.plan.ids_in_values import fields_with_ids
+from pipelines.migration.plan.ids_in_values import fields_with_ids, text_ids_in
 
 Listings = Callable[..., dict[str, RecordListing]]
 
@@ -149,3 +149,18 @@ def test_an_id_that_is_a_text_is_known_by_its_longest_word_with_a_digit(
     pq.write_table(table, tmp_path / "authorities")
     listed = {"authorities": RecordListing(tmp_path / "authorities")}
     assert bool(fields_with_ids([{"about": value}], ["about"], listed)) == is_there
+
+
+@pytest.mark.parametrize(
+    "number", ["VXNlcjo0NQ==", "MDQ6VXNlcjQy", "2019.22", "1985-02", "smith", "aut-72", UUID_OF_RECORD]
+)
+@pytest.mark.parametrize("as_key", [False, True])
+def test_a_text_that_is_an_id_is_found_as_value_and_as_key(tmp_path: Path, number: str, *, as_key: bool) -> None:
+    """Whatever it looks like: base64, a price, a month, a name."""
+    table = pa.table({"id": pa.nulls(1, pa.int64()), "payload": [json.dumps({"id": number})]})
+    pq.write_table(table, tmp_path / "users")
+    listed = {"users": RecordListing(tmp_path / "users")}
+    records = [{"seen": {"by": {number: True} if as_key else number}}]
+    texts = text_ids_in(records, listed)
+    assert texts == {number}
+    assert fields_with_ids(records, ["seen"], listed, text_ids=texts)["seen"].of == {"users": 1}

@@ -240,11 +240,12 @@ def test_a_counter_is_sent_where_the_description_takes_it(read_only: bool) -> No
 
 
 def test_documented_fields_of_publications_are_not_taken_for_others_of_a_similar_name() -> None:
-    """`category_ids` may be read as `category`, which is no field of the document, and not as `categories`, which is one."""
+    """`category_ids` is read neither as `categories`, which the document has, nor as `category`, which has names and no ids."""
     record = {"id": 1, "title": "T", "category": ["x"], "categories": [{"name": "Maps"}]}
     schema = takes(category_ids=of_type("array", entries=of_type("string")))
     found = learned(PUBLICATIONS, record, schema)
-    assert found.values(record) == {"title": "T", "category_ids": ["x"], "categories": [{"name": "Maps"}]}
+    assert found.values(record) == {"title": "T", "categories": [{"name": "Maps"}]}
+    assert found.form(record).unsent == {"category": ["x"]}
 
 
 def test_a_link_among_addresses_is_named() -> None:

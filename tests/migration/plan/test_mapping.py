@@ -735,6 +735,19 @@ def test_the_name_of_a_record_is_no_place_for_its_id(tmp_path: Path, described: 
     assert "location" not in sent
 
 
+@pytest.mark.parametrize("shown", [[], [{"id": 9, "title": "B", "location_id": 7}]])
+def test_the_id_of_a_record_is_no_place_for_its_name(tmp_path: Path, shown: Sequence[Json]) -> None:
+    schema = None if shown else takes(title="string", location_id="string")
+    record = {"id": 1, "title": "A", "location": "Annex"}
+    sent = body_of(
+        file_of(text_of([learner_of(tmp_path, [record], schema, target=shown)])).follow(
+            learner_of(tmp_path, [record], schema, target=shown).type
+        ),
+        record,
+    )
+    assert "location_id" not in sent
+
+
 def test_an_empty_list_of_the_target_shows_no_form(tmp_path: Path) -> None:
     records = [{"id": 1, "title": "A", "assignees": [{"id": 5, "name": "A"}, {"id": 6, "name": "B"}]}]
     learner = learner_of(tmp_path, records, read=["users"], target=[{"id": 9, "title": "B", "assignees": []}])
