@@ -51,11 +51,6 @@ class _Values:
         is_name = len({*self._by_id.values()}) * 2 > len(self._by_id)
         return is_name and not self._varies and self._repetitions >= FEWEST_REPETITIONS
 
-    @property
-    def are_same(self) -> bool:
-        """Whether they say nothing of one of the links, as the kind of all their records does."""
-        return len({*self._by_id.values()}) == 1 and not self._varies
-
 
 def members_of_links(
     records: Iterable[Mapping[str, Any]], learned: ResourceType, shape: RecordShape, read: Mapping[str, RecordListing]
@@ -80,11 +75,7 @@ def members_of_links(
                 if number is not None:
                     known.compare(number, member, record)
     links = {
-        key: [
-            member
-            for member, known in by_member.items()
-            if not (known.belong_to_record or (member == "type" and known.are_same))
-        ]
+        key: [member for member, known in by_member.items() if not known.belong_to_record]
         for key, by_member in values.items()
     }
     return {key: members for key, members in links.items() if members}
