@@ -147,8 +147,8 @@ def created_record(answer: object, fields: Collection[str]) -> dict[str, Any] | 
         return None
     record = _plain(answer, fields)
     is_record, inner = not record.keys().isdisjoint(fields), [_plain(each, fields) for each in _inner_objects(answer)]
-    is_around = any(_has_id(member, fields) and not member.keys().isdisjoint(fields) for member in inner)
-    if is_record or not is_around:  # the id beside a record is that of an event
+    is_around = any(_has_id(member, fields) and len(member.keys() & {*fields}) * 2 > len(fields) for member in inner)
+    if is_record or not is_around:  # the id beside an object with most of what was sent is that of an event
         if _has_id(record, fields):
             return record
         if is_record:

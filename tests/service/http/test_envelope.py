@@ -118,3 +118,12 @@ def test_a_record_of_json_api_is_read_as_its_list_has_it(number: int | str) -> N
     answer = {"data": record, "included": [{"id": "3", "type": "users"}]}
     assert record_with_id(answer, number) == created_record(answer, {"type", "attributes"}) == record
     assert created_record(answer, {"title"}) == {"id": str(number), "title": "A"}
+
+
+def test_an_object_beside_the_id_of_a_record_is_another_one_unless_it_has_most_of_what_was_sent() -> None:
+    record = {"id": 9, "title": "A", "publication_id": 3}
+    assert created_record({"id": 9, "publication": {"id": 3, "title": "B"}}, record.keys() - {"id"}) == {
+        "id": 9,
+        "publication": {"id": 3, "title": "B"},
+    }
+    assert created_record({"id": 55, "task": record}, record.keys() - {"id"}) == record
