@@ -78,7 +78,7 @@ def losses_of(plan: Plan, lacking: Lacking | None = None, *, named: int = NAMED)
             lacking.references,
             counted(lacking.references, "reference"),
             f"{_named(values[ReasonKind.REFERENCES], named, numbers=False)}. Bookferry does not know which records those are, they are "
-            "neither there nor in this plan, or the target does not take such links.",
+            "neither there nor in this plan, or such links are not taken there.",
             f"Move it, too (--resources), or answer where `bookferry migrate map` asks which records those are: {_IN_ISSUES}",
         ),
         Loss(
