@@ -447,7 +447,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             is_filled = is_filled and not (
                 above and name == "id" and any(type(entry) is not int for entry in several(value))
             )
-            is_named = is_unread and (is_left_out or not is_filled) and not path.startswith(in_records)
+            is_copy = path.startswith(in_records) and path not in alone
+            is_named = is_unread and (is_left_out or not is_filled) and not is_copy
             if ("/" in path and is_left_out) or is_named:
                 by_default = LeftOut.FILLED_BY_SERVICE if is_managed(path) or name == "id" else LeftOut.NOT_SHOWN
                 if path not in self._set_by_action:
