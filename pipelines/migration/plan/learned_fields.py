@@ -288,10 +288,12 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
 def _have_same(name: str, field: FieldShape, described: FieldSchema | None, in_target: FieldShape | None) -> bool:
     """Whether both fields have ids, or names: one of the source, and that of the target which is called `location_id` for `location`."""
     has_ids = field.may_be_ids or field.has_ids
+    if is_named_as_id(name):
+        return has_ids
     if in_target is not None and _shows_values(in_target):
         return has_ids == (in_target.may_be_ids or in_target.has_ids)
     if not has_ids:
-        return not is_named_as_id(name)
+        return True
     within = described and (described.entries or described)
     if within is None or not (within.types or within.members):
         return True

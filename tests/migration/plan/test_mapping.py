@@ -735,7 +735,7 @@ def test_the_name_of_a_record_is_no_place_for_its_id(tmp_path: Path, described: 
     assert "location" not in sent
 
 
-@pytest.mark.parametrize("shown", [[], [{"id": 9, "title": "B", "location_id": 7}]])
+@pytest.mark.parametrize("shown", [[], *([{"id": 9, "title": "B", "location_id": number}] for number in (7, "a-7"))])
 def test_the_id_of_a_record_is_no_place_for_its_name(tmp_path: Path, shown: Sequence[Json]) -> None:
     schema = None if shown else takes(title="string", location_id="string")
     record = {"id": 1, "title": "A", "location": "Annex"}
