@@ -51,5 +51,6 @@ def _drill_asset(tenant: str) -> dg.AssetsDefinition:
 
 
 def drill_results(tenant: str, result: DrillResult) -> Iterator[Result]:
-    """What a drill found, and that it was made where everything came back."""
-    return proof_results(tenant_key(tenant, ASSET), CHECK, result.problems, single_values(result))
+    """What a drill found, and that it was made where everything came back but what it left out."""
+    metadata = single_values(result)
+    return proof_results(tenant_key(tenant, ASSET), CHECK, result.problems, metadata, in_part=result.ok)

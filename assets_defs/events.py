@@ -7,32 +7,35 @@ import dagster as dg
 
 from assets_defs.metadata import MOST_SHOWN, one_line_each
 
+ERROR = dg.AssetCheckSeverity.ERROR
+
 Result = dg.MaterializeResult | dg.AssetCheckResult
 """What an asset made, or what a check found. Each has the key of its asset, or is inside of one that has it."""
 
 
 def proof_results(
-    key: dg.AssetKey, check: str, problems: Sequence[str], metadata: Mapping[str, Any]
+    key: dg.AssetKey, check: str, problems: Sequence[str], metadata: Mapping[str, Any], *, in_part: bool = False
 ) -> Iterator[Result]:
-    """The check of a proof, which names the first problems, and the proof itself where there are none."""
+    """The check of a proof, which names the first problems, and the proof itself where there are none, or where it is one in part."""
     shown = problems[:MOST_SHOWN]
     yield dg.AssetCheckResult(
         asset_key=key,
         check_name=check,
         passed=not shown,
+        severity=dg.AssetCheckSeverity.WARN if in_part else ERROR,
         description="\n".join(shown),
         metadata={"problems": one_line_each(shown)},
     )
-    if not shown:
+    if in_part or not shown:
         yield dg.MaterializeResult(asset_key=key, metadata=metadata)
 
 
 def failing(results: Iterable[Result]) -> Iterator[Result]:
-    """The same results. Raises `dagster.Failure` after the last where a check has failed."""
+    """The same results. Raises `dagster.Failure` after the last where a check has failed that does not only warn."""
     problems = []
     for result in results:
         yield result
-        if isinstance(result, dg.AssetCheckResult) and not result.passed:
+        if isinstance(result, dg.AssetCheckResult) and not result.passed and result.severity == ERROR:
             problems.append(result.description or "")
     if problems:
         raise dg.Failure("\n".join(problems), allow_retries=False)

@@ -63,13 +63,16 @@ def drill_tenant(settings: Settings, *, tenant: str, snapshot: str | None) -> An
     if snapshot is None:  # the newest one, whose age Dagster shows
         tell_dagster(settings, "drill:drill_results", tenant, drilled, what=f"the drill of {tenant}")
     document = {**msgspec.to_builtins(drilled), "snapshot": drilled.name}
-    return Answer(document, _drill_lines(drilled), ExitStatus.COMPLETE if drilled.ok else ExitStatus.DIFFERENCES)
+    status = ExitStatus.PARTIAL if drilled.lost else ExitStatus.COMPLETE
+    return Answer(document, _drill_lines(drilled), status if drilled.ok else ExitStatus.DIFFERENCES)
 
 
 def _drill_lines(drilled: DrillResult) -> Iterator[RenderableType]:
     """The first problems; the verdict is the last line."""
     yield from first(drilled.problems, drilled.problems_count)
-    yield from first([f"Not restored automatically: {message}" for message in drilled.left])
+    if drilled.locations:
+        entered = counted(drilled.locations, "location")
+        yield f"{entered}: entered by the drill itself, since the API creates none; a person enters them before a restore."
     what = f"{counted(drilled.records, 'record')} and {counted(drilled.files, 'file')} ({size(drilled.bytes)}) of {drilled.name}"
     what += " were restored into a sandbox"
     if not drilled.ok:

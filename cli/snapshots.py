@@ -132,8 +132,11 @@ def checked(result: SnapshotVerification | DrillResult | None, now: datetime) ->
     """When a snapshot was last verified or drilled, and whether it was bad."""
     if result is None:
         return "never"
-    bad, at = ("FAILED", result.drilled_at) if isinstance(result, DrillResult) else ("DAMAGED", result.verified_at)
-    return ago(at, now) if result.ok else f"{bad}, {ago(at, now)}"
+    if isinstance(result, DrillResult):
+        at, finding = result.drilled_at, ("in part" if result.lost else "") if result.ok else "FAILED"
+    else:
+        at, finding = result.verified_at, "" if result.ok else "DAMAGED"
+    return f"{finding}, {ago(at, now)}" if finding else ago(at, now)
 
 
 def ago(moment: str, now: datetime) -> str:

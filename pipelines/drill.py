@@ -22,7 +22,7 @@ from pipelines.inventory import records_in_words
 from pipelines.migration.flow import Migration
 from pipelines.migration.limits import NO_LIMITS
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
-from pipelines.migration.model.losses import in_short, losses_of
+from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import PlanFacts
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.reasons import AT_MISSING_LOCATION, REASONS, REFERENCE_MISSING, TASK_COMPLETED
@@ -51,7 +51,7 @@ _NOT_PUT_BACK = {
 """Why a record is not put back, where a plan would say it of the target: the sandbox has what the snapshot has."""
 
 LEFT_OUT = frozenset({"dates", "identifiers", "lists", "references", "fields"})
-"""Kinds of losses that are no problem of the snapshot; the others are problems of the drill."""
+"""Kinds of losses that a restore has by what it leaves out; of the others the records, conflicts and files are named one by one."""
 
 
 def drill(
@@ -90,6 +90,11 @@ def drill(
     problems += [str(failure) for failure in applied.failures]
     problems += [str(finding) for finding in verification.findings if not finding.lacking]
     problems += _plan_problems(facts, quarantined)
+    left_out = [f"{loss.words}: {loss.why}" for loss in losses]
+    lost = [loss.words for loss in losses]
+    if completed_tasks:
+        lost.append(counted(completed_tasks, "completed task"))
+        left_out.append(f"{lost[-1]}: the API document does not show how to create one.")
     result = DrillResult(
         tenant=snapshot.manifest.tenant,
         snapshot=snapshot.manifest.snapshot,
@@ -99,13 +104,13 @@ def drill(
         records=verification.compared,
         files=verification.files_checked,
         bytes=facts.files.bytes,
-        problems=problems[:MOST_LISTED],
-        problems_count=len(problems),
+        problems=[*problems, *left_out][:MOST_LISTED],
+        problems_count=len(problems) + len(left_out),
         resources={
             name: sum(counts.get(action, 0) for action in PRESENT_ACTIONS) for name, counts in facts.counts.items()
         },
-        left=[*_not_restorable(locations, completed_tasks), *(f"{loss.words}: {loss.why}" for loss in losses)],
-        lost=in_short(losses).replace("not moved", "left out by Bookferry"),
+        lost=f"left out by Bookferry: {', '.join(lost)}" if lost else "",
+        locations=locations,
     )
     DRILLS.save(data, result)
     return result
@@ -158,21 +163,6 @@ def _locations(data: DataFolder, snapshot: Snapshot, folder: Path) -> Iterator[d
     """The locations of a snapshot, which a person would have to enter."""
     for record in snapshot_listing(data, snapshot, LOCATIONS, folder).records():
         yield {name: value for name, value in record.items() if not is_managed(name)}
-
-
-def _not_restorable(locations: int, completed_tasks: int) -> list[str]:
-    """Records that no program can put back, in sentences."""
-    sentences = []
-    if locations:
-        sentences.append(
-            f"{counted(locations, 'location')}: entered by the drill itself, since the API creates none; a person enters them before a "
-            "restore"
-        )
-    if completed_tasks:
-        sentences.append(
-            f"{counted(completed_tasks, 'task')}: completed, and the API document does not show how to create a completed one"
-        )
-    return sentences
 
 
 def _sandbox_settings(settings: Settings, folder: Path, base_url: str) -> Settings:

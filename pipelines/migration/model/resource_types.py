@@ -127,7 +127,9 @@ class _ReadKeys(NamedTuple):
     in_lists: tuple[str, ...]
     """The beginnings of paths in lists of objects."""
     in_records: tuple[str, ...]
-    """The beginnings of paths in objects that are records, or are read whole: of their members only those left out by name are named."""
+    """The beginnings of paths in objects that are records where they have an id: of their members only those left out by name are named."""
+    in_whole: tuple[str, ...]
+    """The same in objects that are read whole."""
 
 
 def _beginnings(holders: Iterable[str]) -> tuple[str, ...]:
@@ -426,14 +428,16 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         read = {key for path, part in parts.items() if not part.entries for key in part.keys_sent(path)}
         objects = objects_of([*read, *self.left_out]) | lists
         records = {holder for holder in objects - read if f"{holder}/id" in read and f"{holder}/type" not in read}
-        return _ReadKeys(read, objects, _beginnings(lists), _beginnings(records | (objects & read)))
+        return _ReadKeys(read, objects, _beginnings(lists), _beginnings(records), _beginnings(objects & read))
 
     def _unsent(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         """Yield path, value and reason of each field that is not sent, whatever it has, and of the members of objects taken apart."""
-        read, objects, in_lists, in_records = self._read_keys
+        read, objects, in_lists, in_records, in_whole = self._read_keys
+        apart = members_apart(record, objects)
+        copies = (*in_whole, *(beginning for beginning in in_records if not is_empty(apart.get(f"{beginning}id"))))
         alone = {field.kind for name, field in self.fields.items() if field.kind and not self._read(record, name)}
         alone.update(key for name, field in self._with_several_keys for key in field.hidden(record, name))
-        for path, value in members_apart(record, objects).items():
+        for path, value in apart.items():
             if is_empty(value) or value == [None]:
                 continue
             is_left_out = path in self.left_out
@@ -447,7 +451,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             is_filled = is_filled and not (
                 above and name == "id" and any(type(entry) is not int for entry in several(value))
             )
-            is_copy = path.startswith(in_records) and path not in alone
+            is_copy = path.startswith(copies) and path not in alone
             is_named = is_unread and (is_left_out or not is_filled) and not is_copy
             if ("/" in path and is_left_out) or is_named:
                 by_default = LeftOut.FILLED_BY_SERVICE if is_managed(path) or name == "id" else LeftOut.NOT_SHOWN

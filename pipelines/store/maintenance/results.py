@@ -105,7 +105,7 @@ class SnapshotVerification(SnapshotResult, kw_only=True):
 
 
 class DrillResult(SnapshotResult, kw_only=True):
-    """The result of one drill."""
+    """The result of one drill. It is `ok` where all that was restored came back equal, and nothing could not be restored but `lost`."""
 
     drilled_at: str
     seconds: float
@@ -115,13 +115,14 @@ class DrillResult(SnapshotResult, kw_only=True):
     bytes: int
     """Size of the files, which were read back and compared byte by byte."""
     problems: list[str]
+    """With what was left out, which comes last."""
     problems_count: int
     resources: dict[str, int] = {}
     """Resource → its records that were restored and read again."""
-    left: list[str] = []
-    """What cannot be restored through this API, in words. It is no problem of the snapshot."""
     lost: str = ""
-    """The values among it in a few words."""
+    """What was left out, in a few words: what the API does not take, or nobody knows what it refers to. No problem of the snapshot."""
+    locations: int = 0
+    """Locations that the drill entered by itself, as a person has to before a restore: the API creates none."""
 
 
 VERIFICATIONS = ResultFiles("verifications", SnapshotVerification)

@@ -205,6 +205,7 @@ def texts_in(path: str, value: Any) -> Iterator[tuple[str, str]]:
     answer=st.sampled_from(("locations", "nothing")),
 )
 @example(PUBLICATIONS, [{"at": "text"}, {"at": {"id": "number", "note": "text"}}], "locations")
+@example(PUBLICATIONS, [{"at": {"copies_count": "text"}}, {"at": {"id": "number", "note": "text"}}], "locations")
 @example(PUBLICATIONS, [{"at": [{"note": "text"}, {"id": "number", "kind": "text"}]}], "locations")
 @example("collections", [{"user": {"id": "number", "note": "text"}}, {"user": ["text", "text"]}], "locations")
 @example(PUBLICATIONS, [{"at": {"id": ["number", "number"], "kind": "text", "type": "text"}}], "locations")
