@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
+from threading import Lock
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import boto3
 import pytest
@@ -18,6 +20,8 @@ SECRET = "no-secret-that-occurs-by-chance"
 
 _NUMBERS = count()
 """Numbers for bucket names: all servers of a process share moto's buckets, even after their end."""
+
+_WRITE = Lock()
 
 
 @dataclass
@@ -56,10 +60,21 @@ class S3:
 
 @contextmanager
 def s3_server() -> Iterator[S3]:
-    """A running server on a free port."""
+    """A running server on a free port.
+
+    It takes one write at a time: moto looks whether there is an object, and then stores the new one, so that of several
+    puts on a condition more than one would win, which S3 excludes.
+    """
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    backend = server._server.app
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+        with nullcontext() if environ["REQUEST_METHOD"] in ("GET", "HEAD") else _WRITE:
+            return backend(environ, start_response)
+
+    server._server.app = answer
     try:
         host, port = server.get_host_and_port()
         yield S3(f"http://{host}:{port}")
