@@ -236,9 +236,8 @@ class _Reader:
             field.types += [str(name) for name in (kind if isinstance(kind, list) else [kind])[:8] if name is not None]
             field.types += ["null"] if part.get("nullable") in (True, "true") else []
             field.format = field.format or str(part.get("format") or "")[:MAX_NAME]
-            field.choices += [
-                str(choice)[:MAX_NAME] for choice in _list(part.get("enum"))[:MAX_FIELDS] if choice is not None
-            ]
+            choices = [*_list(part.get("enum"))[:MAX_FIELDS], part.get("const")]
+            field.choices += [str(choice)[:MAX_NAME] for choice in choices if choice is not None]
             field.read_only = field.read_only or part.get("readOnly") in (True, "true")
             if levels > 0 and "items" in part and field.entries is None:
                 field.entries = self._field(part["items"], levels - 1)

@@ -62,6 +62,7 @@ from pipelines.service.self_description import ask_description
 from pipelines.settings.addresses import library_key
 from pipelines.settings.settings import Settings
 from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
+from pipelines.shapes.unread_lists import MEMBERS
 from pipelines.store.durable import sha256_of
 from pipelines.store.parquet import table_writer
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -126,7 +127,7 @@ class PlanBuilder:
             if to_move or self._is_learned(resource):
                 self._target[resource] = session.read(request.target, client, self._folder, "plan", resource)
         puts_back = request.restores or self._same_library
-        self._learn_types(client, asks_all=not (to_move and (request.mapping or puts_back)))
+        self._learn_types(client, asks_all=not (to_move and puts_back))
 
     @property
     def _same_library(self) -> bool:
@@ -277,7 +278,7 @@ class PlanBuilder:
                 name: Unanswered(facts.left_out.pop(name, 0), why) for name, why in self._unanswered.items()
             }
             facts.notes += [
-                note for learner in self.learners.values() for note in request.mapping.doubtful_answers(learner.type)
+                note for learner in self.learners.values() for note in request.mapping.doubtful_answers(learner)
             ]
         facts.types = self._types
         facts.notes += unproved_notes(
@@ -332,10 +333,20 @@ def plan_facts(request: PlanRequest, settings: Settings, inputs: PlanInputs) -> 
         requests=0,
         requests_per_minute=per_minute,
         work=Counter(dict.fromkeys(("create", "patch", "links", "merge", "files", "covers"), 0)),
-        not_read=manifest.not_read,
+        not_read=[
+            address
+            for address in manifest.not_read
+            if address != MEMBERS or not _has_publications(inputs.types.get("collections"))
+        ],
         decisions=len(inputs.decisions),
         rows_sha256="",
     )
+
+
+def _has_publications(collections: ResourceType | None) -> bool:
+    """Whether the records of collections show which publications they have, whatever the name of that field."""
+    fields = collections.fields.values() if collections else ()
+    return any(field.many and PUBLICATIONS in field.resources for field in fields)
 
 
 def _schema_of(

@@ -7,6 +7,7 @@ another one there, it would name the wrong record: which code stands for it is a
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
@@ -128,12 +129,15 @@ def differing_codes(
     for owner in compared_owners if every_text else ():
         owners = _matched_by_values(types[owner])
         of_target = owners.of_target
-        codes = _codes(owners, source[owner].records(), every_text)
+        own_paths = [path for resource, path in texts if resource == owner]
+        codes, own_names = _codes(owners, source[owner].records(), every_text, own_paths)
         named = {
-            place: [
-                field for name, field in codes.items() if place != (owner, name) and field.name_most(known.values())
+            (resource, path): [
+                field
+                for name, field in codes.items()
+                if not (resource == owner and (path, name) in own_names) and field.name_most(known.values())
             ]
-            for place, known in parts_at.items()
+            for (resource, path), known in parts_at.items()
         }
         compared = [field for field in codes.values() if any(field in fields for fields in named.values())]
         for record in target[owner].records() if compared else ():
@@ -203,22 +207,29 @@ def _keys_in(path: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _codes(
-    resource_type: ResourceType, records: Iterable[Mapping[str, Any]], texts: AbstractSet[str]
-) -> dict[str, _Codes]:
-    """Field of a resource → the codes that it gives to records. `texts`: those that other fields have."""
-    codes = dict[str, _Codes]()
+    resource_type: ResourceType, records: Iterable[Mapping[str, Any]], texts: AbstractSet[str], paths: Sequence[str]
+) -> tuple[dict[str, _Codes], set[tuple[str, str]]]:
+    """Field of a resource → the codes that it gives to records. `texts`: those that other fields have.
+
+    Beside it those of the fields `paths` that always have the code which the same record has in another one, with that: it names the record
+    itself.
+    """
+    codes, uses, equal = dict[str, _Codes](), Counter[str](), Counter[tuple[str, str]]()
     for record in records:
         names_of_record = record.keys() - resource_type.ruled
-        places = (
+        places = [
             ("/".join(names), value) for name in names_of_record for names, value in values_in((name,), record[name])
-        )
+        ]
         of_record = {path: code_of(path, value) for path, value in places if value_at(record, path) == value}
         codes_of_record = {code.casefold() for code in of_record.values() if code is not None}
         keys = set() if texts.isdisjoint(codes_of_record) else _keys(resource_type, record)
         for path, code in of_record.items():
             if code is not None and not is_managed(path):
                 codes.setdefault(path, _Codes(path)).note(code, keys if code.casefold() in texts else ())
-    return codes
+        folded = {path: code.casefold() for path, code in of_record.items() if code is not None}
+        uses.update({path for path, _value in places}.intersection(paths))
+        equal.update((path, name) for path in paths for name, code in folded.items() if code == folded.get(path))
+    return codes, {(path, name) for (path, name), count in equal.items() if count == uses[path]}
 
 
 def _matched_by_values(resource_type: ResourceType) -> ResourceType:

@@ -7,7 +7,7 @@ documented, so that of them only the other fields are learned, and one is sent o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -67,6 +67,8 @@ class KnownFields(NamedTuple):
     """Field → how the entries of a list at an address of its own are added, as in `FieldMapping.post`."""
     read: Collection[str] = ()
     """The resources that are read in both libraries."""
+    unique: Callable[[], Container[str]] = frozenset
+    """The texts that tell records from each other, as `unique_texts` finds them."""
 
 
 _NOTHING_KNOWN = KnownFields()
@@ -136,6 +138,8 @@ def learn_from_shapes(
             assumed,
             [name for name, field in learned.fields.items() if not may_wait(field, assumed.resource)],
             [name for name, field in learned.fields.items() if field.asks_where],
+            [name for name, field in learned.fields.items() if not (field.refers or field.entries)],
+            known.unique,
         ),
         takes={name: rule for name, rule in takes.items() if rule != FieldRule()},
         merge=merge_request(assumed.resource, schema.merge) if assumed.resource in MERGEABLE else None,
@@ -425,8 +429,13 @@ def _is_plain_list(field: FieldShape) -> bool:
     return {*field.kinds} <= {Kind.LIST} and not entries.members
 
 
-def _keys(assumed: ResourceType, fields: list[str], asked: list[str]) -> tuple[tuple[str, ...], ...]:
-    """The fields that name a record: those that we know to do so, in any spelling, else all of `fields`, and of those that are asked."""
+def _keys(
+    assumed: ResourceType, fields: list[str], asked: list[str], plain: list[str], unique: Callable[[], Container[str]]
+) -> tuple[tuple[str, ...], ...]:
+    """The fields that name a record: those that we know to do so, in any spelling, else a text that is unique.
+
+    Else all of `fields`, and of those that are asked.
+    """
     spelled = {"".join(words_of(name.rpartition("/")[2])): name for name in reversed(fields)}
     by_words = [[spelled.get("".join(words_of(name))) for name in names] for names in assumed.keys]
     if keys := [tuple(filter(None, names)) for names in by_words if None not in names]:
@@ -435,7 +444,9 @@ def _keys(assumed: ResourceType, fields: list[str], asked: list[str]) -> tuple[t
     known = (spelled.get(word) for word in ("name", "title", "label", "heading", "code", "number"))
     first = next((name for name in (*known, *map(ends.get, ("name", "title", "label", "heading"))) if name), None)
     whole = (*([first] if first else ()), *(name for name in (*fields, *asked) if name != first))
-    return (whole or ("id",),)
+    known_unique = unique() if plain else ()
+    alone = next((name for name in whole if name in plain and in_words(name) in known_unique), None)
+    return ((alone,),) if alone else (whole or ("id",),)
 
 
 def _why_left_out(name: str, payload: PayloadSchema | None, schema: ResourceSchema, field: FieldShape) -> str:

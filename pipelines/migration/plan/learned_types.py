@@ -28,6 +28,7 @@ from pipelines.migration.plan.kinds_beside import DATA, objects_in, references_b
 from pipelines.migration.plan.learned_fields import KnownFields, learn_from_shapes
 from pipelines.migration.plan.link_members import members_of_links
 from pipelines.migration.plan.taken_apart import TakenApart, spelled_otherwise
+from pipelines.migration.plan.unique_texts import unique_texts
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, objects_at, objects_of, value_at
@@ -74,7 +75,7 @@ class TypeLearner:
         self._shapes = shape_of(source, assumed.ruled, self._text_ids), shape_of(target, assumed.ruled)
         self.by_kind = references_by_kind(source.records(), self._shapes[0], library())
         forms = {key: reference.form for key, reference in self.by_kind.items()}
-        self._known = KnownFields(by_kind=forms, posted=posted, read=read)
+        self._known = KnownFields(by_kind=forms, posted=posted, read=read, unique=lambda: self.unique_texts)
         self._links, self._lost = dict[str, list[str]](), list[str]()
         self._asked_within = objects_of(self._other_choices()) | self._spelled_otherwise()
         """Paths of objects that are taken apart, because a value within is asked about, or the target has another name for it."""
@@ -180,6 +181,11 @@ class TypeLearner:
         lost = around | within  # no line says which key is sent
         left_out = {key: LeftOut.UNKNOWN_REFERENCE for name in lost for key in fields.pop(name).keys_sent(name)}
         self.type = msgspec.structs.replace(learned, fields=fields, left_out=learned.left_out | left_out)
+
+    @cached_property
+    def unique_texts(self) -> set[str]:
+        """The paths of the texts that tell records from each other, in words; none of persons, who are known by their e-mail."""
+        return set() if self.assumed.personal else unique_texts(self._listing.records(), self._target.records())
 
     def texts(self) -> dict[str, set[str]]:
         """Path of what may be nothing but codes, as values or as keys of objects → the different ones; none of persons (I10).

@@ -21,6 +21,7 @@ from pipelines.inventory import RESOURCES
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, SentAs, plain
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, FieldRule, ResourceType
 from pipelines.migration.plan.learned_fields import may_wait
+from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
@@ -103,7 +104,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             name
             for name, field in fields.items()
             if any(
-                not (part.refers or part.entries or part.leads_to == NOTHING)
+                not (part.refers or part.entries or part.values or part.leads_to == NOTHING)
                 and any(
                     key in may_name_records or not unnamed.isdisjoint(objects_of([key])) for key in part.keys_of(path)
                 )
@@ -163,11 +164,12 @@ def _without_waiting(
 ) -> tuple[tuple[str, ...], ...]:
     """These keys without references that may lead to records which do not exist yet, and without what is not sent.
 
-    Of the last group a record need not have all, so that the others stay.
+    Of the last group a record need not have all, so that the others stay. Where none is left, `id`, by which no record is known.
     """
     known = {name for name, field in fields.items() if not may_wait(field, resource)}
     last = [tuple(name for name in names if name in known) for names in keys[-1:]]
-    return tuple(names for names in (*(names for names in keys[:-1] if known.issuperset(names)), *last) if names)
+    groups = (*(names for names in keys[:-1] if known.issuperset(names)), *last)
+    return tuple(filter(None, groups)) or (("id",),)
 
 
 def _without_kinds_of_nothing(fields: Mapping[str, FieldMapping]) -> dict[str, FieldMapping]:
@@ -233,8 +235,9 @@ class MappingFile:
         fields = ", ".join(f"{safe_text(question.field)} (line {question.line})" for question in questions)
         return f"in {file} {fields} {'has' if len(questions) == 1 else 'have'} no answer"
 
-    def doubtful_answers(self, learned: ResourceType) -> list[str]:
+    def doubtful_answers(self, learner: TypeLearner) -> list[str]:
         """The answers that the target's description, or the records of the source, contradict, in words. They are followed all the same."""
+        learned = learner.type
         mapping, words = self.resources.get(learned.resource, ResourceMapping()), list[str]()
         for name, field in mapping.fields.items():
             rule = learned.takes.get(name, FieldRule())
@@ -257,6 +260,12 @@ class MappingFile:
                 words.append(
                     f"{learned.resource}.{path}: no record of the source has `{safe_text(part.kind)}`, which {self.path.name} names "
                     "as the kind of its records. It is a path, such as `subject/type`."
+                )
+            known_ids = (learner.candidates[key] for key in part.keys_of(path) if key in learner.candidates)
+            if part.leads_to in RESOURCES and not all(ids.are_values for ids in known_ids):
+                words.append(
+                    f"{learned.resource}.{path}: most of its values are no ids of {part.leads_to}, to which {self.path.name} leads them. "
+                    "An id within a text, or in an address, is not followed: move it to left_out."
                 )
         for name in mapping.same:
             if values := learned.fields.get(name, PLAIN).values:
@@ -360,9 +369,8 @@ def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:
             )
     if mistake := request_problem({resource: mapping.form}):
         yield f"[{resource}] requests: {mistake}"
-    for name in (
-        name for names in mapping.keys for name in names if name not in named and name not in mapping.left_out
-    ):
+    known = named.keys() | objects_of(named) | {*mapping.left_out}
+    for name in (name for names in mapping.keys for name in names if name not in known):
         yield f"[{resource}] keys: '{name}' is no field that is sent."
     for name in sorted(objects_of(named) & named.keys()):
         yield f"[{resource}] has '{name}' and a member of it: send the whole object, or its members."

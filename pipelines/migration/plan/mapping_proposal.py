@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ from pipelines.records.additional_fields import is_counter, is_managed
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
-from pipelines.records.shapes.field_names import keys_of, words_of
+from pipelines.records.shapes.field_names import in_words, keys_of, words_of
 from pipelines.report.issues import safe_text
 
 _NO_RECORD_HAS_IT = (
@@ -68,6 +69,8 @@ class Proposal(NamedTuple):
     comments: dict[str, str]
     shown: frozenset[str]
     """The keys that records of the source have."""
+    about_keys: str = ""
+    """Why these are the keys."""
 
 
 def propose(learner: TypeLearner, target: str, operations: Collection[str] = ()) -> Proposal | None:
@@ -137,7 +140,15 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         f"by the description of '{target}'" if is_described else "assumed, as the document has it for publications"
     )
     shown = frozenset({*shape.fields, *learner.apart.objects, *(f"{OF_AUTHORS}{name}" for name in of_authors)})
-    return Proposal(learned.resource, _about(learner, target), known_from, mapping, comments, shown)
+    return Proposal(
+        learned.resource,
+        _about(learner, target),
+        known_from,
+        mapping,
+        comments,
+        shown,
+        _about_keys(learner, mapping.keys),
+    )
 
 
 def _actions(learned: ResourceType, operations: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -194,6 +205,16 @@ def _about(learner: TypeLearner, target: str) -> str:
         else ""
     )
     return f"{counted(learner.source.records, 'record')}; {basis}{unproved}{unfilled}{unknown}."
+
+
+def _about_keys(learner: TypeLearner, keys: Sequence[tuple[str, ...]]) -> str:
+    """What is known of keys that nobody documents."""
+    names = keys[0] if len(keys) == 1 else ()
+    if len(names) == 1 and in_words(names[0]) in learner.unique_texts:
+        return "no two records of either library have the same there, and some of both do"
+    if len(names) > 1:
+        return "no field alone is known to tell a record from others: one that is there with another value in these is created again"
+    return ""
 
 
 def _known_from(learner: TypeLearner, name: str) -> str:
@@ -329,7 +350,9 @@ def _table(proposal: Proposal) -> str:
     if mapping.left_out:
         entries = (f"    {_toml(name)},  {_comment(proposal.comments[name])}" for name in mapping.left_out)
         lines += ["left_out = [", *entries, "]"]
-    lines += [f"keys = {_toml(mapping.keys)}"] if mapping.keys else []
+    if mapping.keys:
+        keys = f"keys = {_toml(mapping.keys)}"
+        lines.append(f"{keys}  {_comment(proposal.about_keys)}" if proposal.about_keys else keys)
     if mapping.requests:
         lines += [f"requests = {_toml(mapping.requests)}  {_comment(proposal.known_from)}"]
     lines += ["", f"[{resource}.fields]", *_lines(proposal, mapping.fields)]
@@ -358,7 +381,9 @@ def _line(name: str, field: FieldMapping) -> str:
 def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> str:
     """The text with the fields that it lacks, and those that no record has any more, at the beginning of the resource's table of fields."""
     resource = proposal.resource
-    decided = {*mapping.left_out} | _keys(mapping.named)
+    named, doubtful = mapping.named, _may_name_records_now(proposal, mapping)
+    text = _without_same(text, resource, doubtful)
+    decided = {*mapping.left_out} | _keys({name: field for name, field in named.items() if name not in doubtful})
     around = objects_of(decided)
     new = {
         name: field
@@ -367,7 +392,7 @@ def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> st
     }
     gone = [
         name if field.keys is None else f"{name} (from {', '.join(field.keys)})"
-        for name, field in mapping.named.items()
+        for name, field in named.items()
         if field.fill is None and proposal.shown.isdisjoint(field.keys_of(name))
     ]
     known = {*proposal.shown, *proposal.mapping.left_out, *proposal.mapping.after_create}
@@ -388,6 +413,26 @@ def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> st
             f"The mapping file has no line [{resource}.fields], below which these would be written: {'; '.join(lines)}"
         )
     return "\n".join([text.rstrip(), "", f"[{resource}.fields]", *lines, ""]) if lines else text
+
+
+def _may_name_records_now(proposal: Proposal, mapping: ResourceMapping) -> set[str]:
+    """The fields sent as they stand that have ids of records by now, or a member with some: which records those are is a question."""
+    asked = {name for name, field in proposal.mapping.fields.items() if field.asks_where}
+    return {*mapping.same} & (_keys({name: proposal.mapping.fields[name] for name in asked}) | objects_of(asked))
+
+
+def _without_same(text: str, resource: str, names: Collection[str]) -> str:
+    """The text whose list `same` of a resource lacks these names."""
+    table = re.search(rf"^\[{resource}\][^\n]*\n(?:(?!\[).*\n?)*", text, re.MULTILINE)
+    same = table and _SAME.search(text, table.start(), table.end())
+    if same is None or not names:
+        return text
+    kept = [name for name in tomllib.loads(same[0])["same"] if name not in names]
+    return f"{text[: same.start()]}same = {_toml(kept)}{text[same.end() :]}"
+
+
+_SAME = re.compile(r"""^same\s*=\s*\[(?:"(?:\\.|[^"\\])*"|'[^']*'|\#[^\n]*|[^\]"'\#])*\]""", re.MULTILINE)
+"""Matches the list of the fields that are sent as they stand."""
 
 
 def _with_new_parts(text: str, proposal: Proposal, mapping: ResourceMapping) -> str:

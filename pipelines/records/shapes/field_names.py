@@ -170,7 +170,7 @@ def is_quantity(name: str) -> bool:
     if words[-1:] in _COUNTS:  # `edition_no` is a quantity, as `no` alone; `titel_nr` may be the number of a record
         words.pop()
     last = {form for word in words[-1:] for form in (word, singular(word))}
-    is_measured = not words or not _QUANTITIES.isdisjoint(last)
+    is_measured = not words or words[0] in _NUMBER_OF or not _QUANTITIES.isdisjoint(last)
     return is_measured and not is_named_as_id(name) and not _names_number_of_record(name)
 
 
@@ -194,6 +194,9 @@ _QUANTITIES = frozenset({
     "volume", "week", "weight", "width", "year",
 })  # fmt: skip
 """Last words, in singular, of names of plain numbers. None that classifies, or says where something is: a `level` may be a location."""
+
+_NUMBER_OF = ("num", "total")
+"""First words of names that say how many there are: `numItems`."""
 
 _COUNTS = (["no"], ["nr"], ["number"])
 """Last words of names whose word before says what is counted."""

@@ -44,7 +44,7 @@ definitions:
     required: [type]
     properties:
       name: {type: string}
-      type: {type: string, enum: [Person, Organisation]}
+      type: {type: string, oneOf: [{const: Person}, {enum: [Organisation]}]}
 """
 
 

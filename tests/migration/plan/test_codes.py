@@ -127,7 +127,7 @@ def test_a_code_that_came_after_the_answers_is_not_sent_and_one_in_same_is_named
         assert followed.form(copies[1]).why == {name: LeftOut.UNKNOWN_REFERENCE}
     as_they_stand = file_of('[hard_copies]\nsame = ["barcode", "place"]\n')
     assert as_they_stand.follow(learners["hard_copies"].type).form(copies[1]).values["place"] == "DEP"
-    assert as_they_stand.doubtful_answers(learners["hard_copies"].type) == [
+    assert as_they_stand.doubtful_answers(learners["hard_copies"]) == [
         "hard_copies.place: old-to-new.toml sends DEP, MAIN as they stand: in the target, those are other records."
     ]
 
@@ -195,3 +195,17 @@ def test_what_names_the_record_itself_is_no_code(tmp_path: Path) -> None:
     types = {"collections": without_questions(learner.type)}
     texts = {("collections", path): known for path, known in learner.texts().items()}
     assert "name" not in differing_codes(texts, types, source, target).get("collections", {})
+
+
+def test_a_text_that_is_always_the_own_code_of_its_record_is_not_asked(tmp_path: Path) -> None:
+    """Such as the last part of an address, made of the title."""
+    rooms = [
+        [{"id": n, "code": code, "name": name, "slug": code.lower()} for n, (code, name) in enumerate(coded, 1)]
+        for coded in ([MAIN, DEPOT], [MAIN, ("DEP", "Annex")])
+    ]
+    source, target = (
+        {"locations": listing(tmp_path, side, records)} for side, records in zip("st", rooms, strict=True)
+    )
+    learner = learner_between("locations", source["locations"], target["locations"], source, same_service=True)
+    types, texts = {"locations": without_questions(learner.type)}, {("locations", "slug"): {"main", "dep"}}
+    assert differing_codes(texts, types, source, target) == {}

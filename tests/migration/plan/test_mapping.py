@@ -411,7 +411,7 @@ def test_answers_that_the_description_does_not_take_are_named(tmp_path: Path) ->
     assert "it takes a whole number, such as 1 without quotes" in text
     for state, desk, named in (("done", "1", []), ("DONE", '"1"', ["state", "desk"])):
         answered = file_of(text.replace('shut = "?"', f'shut = "{state}"').replace('fill = "?"', f"fill = {desk}"))
-        doubts = answered.doubtful_answers(learner.type)
+        doubts = answered.doubtful_answers(learner)
         assert [doubt.partition(":")[0] for doubt in doubts] == [f"tasks.{name}" for name in named]
         assert answered.follow(learner.type).form({"id": 2, "title": "B", "state": "shut"}).values["state"] == state
 
@@ -594,7 +594,7 @@ def test_a_kind_that_no_record_has_is_named(tmp_path: Path) -> None:
     learner = with_kinds(tmp_path, lambda kind, number: {"of": {"art": kind, "nr": number}}, [("Book", 1), ("Desk", 2)])
     for kind, is_known in (("art", False), ("of/art", True)):
         line = f'"of/nr" = {{ kind = "{kind}", kinds = {{ Book = "publications", Desk = "locations" }} }}'
-        doubts = file_of(f"[tasks.fields]\n{line}\n").doubtful_answers(learner.type)
+        doubts = file_of(f"[tasks.fields]\n{line}\n").doubtful_answers(learner)
         assert [doubt.split(", which")[0] for doubt in doubts] == (
             [] if is_known else ["tasks.of/nr: no record of the source has `art`"]
         )
@@ -1016,3 +1016,62 @@ def test_a_number_of_no_record_is_sent_as_none(tmp_path: Path) -> None:
         {"title": "B", "holder_id": 9},
     ]
     assert learned.form(records[0]).unsent == {}
+
+
+def test_a_field_sent_as_it_stands_is_asked_once_it_has_ids_of_records(tmp_path: Path) -> None:
+    """A plan leaves it out until then, and its name goes from `same` into a question."""
+    libraries = [
+        [{"id": n, "title": f"T{letter}", "shelf": shelf, "kept": {"in": shelf}} for n, letter in ((3, "A"), (4, "B"))]
+        for shelf in ("A", "1")
+    ]
+    early, late = (learner_of(tmp_path, records) for records in libraries)
+    text = text_of([early])
+    assert 'same = ["title", "shelf", "kept"]' in text
+    followed = file_of(text).follow(late.type)
+    form = followed.form(libraries[1][0])
+    assert (form.values, {*form.why}) == ({"title": "TA"}, {"shelf", "kept/in"})
+    again = text_of([late], text)
+    assert 'same = ["title"]' in again
+    assert [question.field for question in file_of(again).questions()] == ["shelf", "kept/in"]
+    assert text_of([late], again) == again
+    answered = file_of(again.replace('leads_to = "?"', 'leads_to = "locations"')).follow(late.type)
+    assert body_of(answered, libraries[1][0]) == {"title": "TA", "shelf": "9", "kept": {"in": "9"}}
+
+
+def test_values_are_an_answer_where_numbers_may_be_ids(tmp_path: Path) -> None:
+    """Of the states of a task, which are no records that Bookferry knows."""
+    record = {"id": 3, "title": "A", "state": {"no": 1}}
+    learner = learner_of(tmp_path, [record])
+    line = '"state/no" = { leads_to = "?" }'
+    text = text_of([learner])
+    assert line in text
+    answered = file_of(text.replace(line, '"state/no" = { values = { 1 = 5 } }'))
+    assert body_of(answered.follow(learner.type), record) == {"title": "A", "state": {"no": 5}}
+
+
+def test_an_answer_that_leads_texts_with_ids_in_them_to_records_is_named(tmp_path: Path) -> None:
+    learner = learner_of(tmp_path, [{"id": n, "title": "A", "kept": {"ref": f"/rooms/{n}"}} for n in (1, 2)])
+    text = text_of([learner]).replace('leads_to = "?"', 'leads_to = "locations"')
+    [doubt] = file_of(text).doubtful_answers(learner)
+    assert doubt.startswith("tasks.kept/ref: most of its values are no ids of locations")
+    ids = learner_of(tmp_path, [{"id": n, "title": "A", "kept": {"ref": n}} for n in (1, 2)])
+    assert file_of(text.replace(', sent_as = "text"', "")).doubtful_answers(ids) == []
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "keys"),
+    [("ABC", "BD", [["mark"]]), ("ABC", "DE", None), ("AAB", "BD", None), ("ABC", "BB", None)],
+    ids=["unique", "none is in both", "twice here", "twice there"],
+)
+def test_a_text_that_tells_records_apart_in_both_libraries_is_the_key(
+    tmp_path: Path, here: str, there: str, keys: list[list[str]] | None
+) -> None:
+    sides = [
+        [{"id": n, "mark": mark, "room": "X", "shut": False} for n, mark in enumerate(marks, 1)]
+        for marks in (here, there)
+    ]
+    learner = learner_of(tmp_path, sides[0], resource="hard_copies", target=sides[1])
+    text = text_of([learner])
+    assert learner.type.keys == (tuple(map(tuple, keys)) if keys else (("mark", "room", "shut"),))
+    assert ("no two records of either library" in text) == (keys is not None)
+    assert ("no field alone is known" in text) == (keys is None)
