@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pipelines.migration.model.field_mapping import OPEN, several
+from pipelines.migration.model.field_mapping import OPEN, PLAIN, several
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.codes import DifferingCodes, keys_of_objects, texts_of
@@ -27,11 +27,11 @@ from pipelines.migration.plan.ids_in_values import IdsWithin, fields_with_ids, i
 from pipelines.migration.plan.kinds_beside import DATA, objects_in, references_by_kind
 from pipelines.migration.plan.learned_fields import KnownFields, learn_from_shapes
 from pipelines.migration.plan.link_members import members_of_links
-from pipelines.migration.plan.taken_apart import TakenApart, spelled_otherwise
+from pipelines.migration.plan.taken_apart import TakenApart, objects_without_ids, spelled_otherwise
 from pipelines.migration.plan.unique_texts import unique_texts
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
-from pipelines.records.paths import ATTRIBUTES, objects_at, objects_of, value_at
+from pipelines.records.paths import ATTRIBUTES, members_apart, objects_at, objects_of, value_at
 from pipelines.records.shapes.field_names import fields_to_send, in_words, named_kind, names_doer
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
@@ -77,7 +77,8 @@ class TypeLearner:
         forms = {key: reference.form for key, reference in self.by_kind.items()}
         self._known = KnownFields(by_kind=forms, posted=posted, read=read, unique=lambda: self.unique_texts)
         self._links, self._lost = dict[str, list[str]](), list[str]()
-        self._asked_within = objects_of(self._other_choices()) | self._spelled_otherwise()
+        asked = {*self._other_choices(), *self._words_within()}
+        self._asked_within = asked | objects_of(asked) | self._spelled_otherwise()
         """Paths of objects that are taken apart, because a value within is asked about, or the target has another name for it."""
         self.codes: Mapping[str, DifferingCodes] = {}
         """Path → the codes of other records there that are others in the target, which are asked about."""
@@ -136,6 +137,21 @@ class TypeLearner:
             for value in several(entry.get(member))
             if text_of(value) and not is_taken(value, choices)
         }
+
+    def _words_within(self) -> Iterator[str]:
+        """Yield the path of each enumeration within objects of which records of the target have other words."""
+        source, target = self._shapes
+        objects = {} if self.assumed.personal else dict(objects_without_ids(source.fields))
+        parts = {f"{path}/{member}": PLAIN for path, shape in objects.items() for member in shape.members}
+        if not parts or not target.records:
+            return
+        of_source, of_target = (
+            words_in((members_apart(record, objects) for record in listing.records()), parts)
+            for listing in (self._listing, self._target)
+        )
+        for path, words in of_source.items():
+            if is_enumeration(words) and of_target.get(path, words).keys() - words.keys():
+                yield path
 
     def _spelled_otherwise(self) -> set[str]:
         """The paths of objects that have a member under another spelling in the target, by its description or its records."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -382,7 +381,8 @@ def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> st
     """The text with the fields that it lacks, and those that no record has any more, at the beginning of the resource's table of fields."""
     resource = proposal.resource
     named, doubtful = mapping.named, _may_name_records_now(proposal, mapping)
-    text = _without_same(text, resource, doubtful)
+    if doubtful:
+        text = _with_same(text, resource, [name for name in mapping.same if name not in doubtful])
     decided = {*mapping.left_out} | _keys({name: field for name, field in named.items() if name not in doubtful})
     around = objects_of(decided)
     new = {
@@ -421,14 +421,11 @@ def _may_name_records_now(proposal: Proposal, mapping: ResourceMapping) -> set[s
     return {*mapping.same} & (_keys({name: proposal.mapping.fields[name] for name in asked}) | objects_of(asked))
 
 
-def _without_same(text: str, resource: str, names: Collection[str]) -> str:
-    """The text whose list `same` of a resource lacks these names."""
+def _with_same(text: str, resource: str, names: Sequence[str]) -> str:
+    """The text whose list `same` of a resource has these names."""
     table = re.search(rf"^\[{resource}\][^\n]*\n(?:(?!\[).*\n?)*", text, re.MULTILINE)
     same = table and _SAME.search(text, table.start(), table.end())
-    if same is None or not names:
-        return text
-    kept = [name for name in tomllib.loads(same[0])["same"] if name not in names]
-    return f"{text[: same.start()]}same = {_toml(kept)}{text[same.end() :]}"
+    return f"{text[: same.start()]}same = {_toml(names)}{text[same.end() :]}" if same else text
 
 
 _SAME = re.compile(r"""^same\s*=\s*\[(?:"(?:\\.|[^"\\])*"|'[^']*'|\#[^\n]*|[^\]"'\#])*\]""", re.MULTILINE)

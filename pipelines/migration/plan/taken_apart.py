@@ -24,7 +24,7 @@ class TakenApart:
     """The objects of a resource that are taken apart.
 
     `typed`: paths of ids with a kind beside them; `links`: path of a reference whose objects say something of the link → which members;
-    `asked_within`: paths of objects of which a value is asked about, whatever its name.
+    `asked_within`: paths of values that are asked about, whatever their names, and of the objects that have them.
     """
 
     def __init__(
@@ -70,7 +70,8 @@ class TakenApart:
                 )
             )
             is_content = name == ATTRIBUTES and RELATIONSHIPS in beside  # as in JSON:API
-            self._objects[in_words(path)] = {*map(in_words, others), *(["id"] if is_typed else [])}
+            has_id = is_typed or f"{path}/id" in self._asked_within
+            self._objects[in_words(path)] = {*map(in_words, others), *(["id"] if has_id else [])}
             if not (self._look_into(members, f"{path}/") or refers or is_content):
                 del self._objects[in_words(path)]
                 return False
@@ -152,6 +153,15 @@ def spelled_otherwise(
         if any(names.get(in_words(member), member) != member for member in objects.members.keys() - members.keys()):
             yield path
         yield from spelled_otherwise(objects.members, members, f"{path}/")
+
+
+def objects_without_ids(fields: Mapping[str, FieldShape], above: str = "") -> Iterator[tuple[str, FieldShape]]:
+    """Yield the path of each object, at any depth, that is no record of its own, and its shape; of lists those of their objects."""
+    for name, field in fields.items():
+        objects, path = objects_in(field), f"{above}{name}"
+        if objects is not None and "/" not in name:
+            yield from [(path, objects)] if "id" not in objects.members else []
+            yield from objects_without_ids(objects.members, f"{path}/")
 
 
 def is_embedded(path: str, objects: FieldShape) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 
 from pipelines.inventory import RESOURCES
 from pipelines.records.paths import ATTRIBUTES, value_at
+from pipelines.records.shapes.field_names import resource_called, stem_of
 from pipelines.records.values import NOT_JSON, RecordId, record_id
 
 
@@ -135,30 +136,32 @@ _RESOURCE_OBJECT = frozenset({"id", "type", "attributes", "relationships", "link
 """Members of a record in JSON:API."""
 
 
-def created_record(answer: object, fields: Collection[str]) -> dict[str, Any] | None:
+def created_record(answer: object, fields: Collection[str], resource: str = "") -> dict[str, Any] | None:
     """Returns the record in the answer to a create: the answer itself, or the one object in it, under any name, that has an id.
 
     None where there is none, or several. `fields`: the names that were sent: what has one of them is a record and no envelope, so that an
-    object in it is another record, to which it refers; and beside other objects, only what has one of them is the record.
+    object in it is another record, to which it refers; and beside other objects, the record is what has the name of its `resource`, or most
+    of what was sent.
     """
     if isinstance(answer, list):
-        return created_record(answer[0], fields) if len(answer) == 1 else None
+        return created_record(answer[0], fields, resource) if len(answer) == 1 else None
     if not isinstance(answer, dict):
         return None
     record = _plain(answer, fields)
     is_record, inner = not record.keys().isdisjoint(fields), [_plain(each, fields) for each in _inner_objects(answer)]
-    is_around = any(_has_id(member, fields) and len(member.keys() & {*fields}) * 2 > len(fields) for member in inner)
-    if is_record or not is_around:  # the id beside an object with most of what was sent is that of an event
+    alike = [member for member in inner if _has_id(member, fields) and len(member.keys() & {*fields}) * 2 > len(fields)]
+    if is_record or not alike:  # the id beside an object with most of what was sent is that of an event
         if _has_id(record, fields):
             return record
         if is_record:
             return None
-    named = [
-        member
-        for member in inner
-        if _has_id(member, fields) and (len(inner) == 1 or not member.keys().isdisjoint(fields))
-    ]
-    return named[0] if len(named) == 1 else None
+    if not alike:
+        of_resource = [
+            value for name, value in answer.items() if resource and resource_called(stem_of(name)) == resource
+        ]
+        alike = [_plain(value, fields) for value in of_resource if isinstance(value, dict)]
+    records = [member for member in (alike or (inner if len(inner) == 1 else [])) if _has_id(member, fields)]
+    return records[0] if len(records) == 1 else None
 
 
 def record_named_at(answer: object, path: str) -> dict[str, Any] | None:

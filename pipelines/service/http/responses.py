@@ -20,7 +20,7 @@ from pipelines.errors import (
     UnclearError,
     UnnamedRecordError,
 )
-from pipelines.records.shapes.field_names import resource_named, stem_of
+from pipelines.records.shapes.field_names import resource_called, resource_named, stem_of
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, decode_json, record_id
 from pipelines.service.http.envelope import created_record, record_named_at
@@ -77,7 +77,8 @@ def created(response: httpx.Response, fields: Collection[str], answer_id: str = 
     header `Location`. After a 202, the id alone may be that of a job.
     """
     answer = write_result(response)
-    record = record_named_at(answer, answer_id) if answer_id else created_record(answer, fields)
+    resource = resource_called(stem_of(response.request.url.path.rpartition("/")[2])) or ""
+    record = record_named_at(answer, answer_id) if answer_id else created_record(answer, fields, resource)
     if record is not None and response.status_code == HTTPStatus.ACCEPTED and record.keys().isdisjoint(fields):
         record = None
     elif record is None and (number := _located(response)) is not None:

@@ -127,3 +127,22 @@ def test_an_object_beside_the_id_of_a_record_is_another_one_unless_it_has_most_o
         "publication": {"id": 3, "title": "B"},
     }
     assert created_record({"id": 55, "task": record}, record.keys() - {"id"}) == record
+
+
+@pytest.mark.parametrize(
+    ("answer", "number"),
+    [
+        ({"collection": {"id": 504}, "user": {"id": 502, "name": "Me"}}, 504),
+        ({"job": {"id": 8}, "collection": {"id": 504, "name": "Seas", "note": "N"}}, 504),
+        ({"job": {"id": 8}, "made": {"id": 504, "name": "Seas", "note": "N"}}, 504),
+        ({"job": {"id": 8}, "user": {"id": 502, "name": "Me"}}, None),
+        ({"collection": "made", "data": {"id": 504}}, 504),
+        ({"collection": {"id": 504}, "collections": {"id": 505}}, None),
+    ],
+)
+def test_of_several_objects_the_record_has_the_name_of_its_resource_or_most_of_what_was_sent(
+    answer: dict[str, object], number: int | None
+) -> None:
+    """An id of something else would be that of a record which a later request changes, and an undo deletes."""
+    record = created_record(answer, {"name", "note"}, "collections")
+    assert (record and record["id"]) == number
