@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -41,6 +42,7 @@ _ERROR = {
 }
 
 
+@lru_cache(maxsize=64)
 def swagger_yaml(version: Version, base_url: str) -> bytes:
     """Returns ``swagger.yaml``, an OpenAPI 3.1 document."""
     document = description(version, base_url)

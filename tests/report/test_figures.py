@@ -8,17 +8,23 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import cache
+from typing import Any
 
 import pytest
 
 from pipelines.records.advice import field_name
 from pipelines.records.identifiers.rules import SPELLING
-from pipelines.records.identifiers.verdicts import GOOD
+from pipelines.records.identifiers.verdicts import GOOD, Identifier
 from pipelines.report.pages import Report
 from tests.records.identifiers.identified import identify
 from tests.report.library import lines_of, real_records
 
-FOUND = [(record, one) for record in real_records() for one in identify(record)]
+
+@cache
+def identifiers() -> list[tuple[dict[str, Any], Identifier]]:
+    """Those of all records."""
+    return [(record, one) for record in real_records() for one in identify(record)]
 
 
 def is_repaired_date(record: Mapping[str, str]) -> bool:
@@ -43,7 +49,7 @@ def shared() -> dict[object, set[int]]:
     """I8: an ISSN names a journal, an ISBN of an article the book around it."""
     return groups(
         ((one.type, one.value), record["id"])
-        for record, one in FOUND
+        for record, one in identifiers()
         if one.verdict in GOOD
         and one.type != "issn"
         and not (one.type == "isbn" and record["publishable_type"] == "Article")
@@ -63,11 +69,11 @@ def same_titles() -> dict[object, set[int]]:
 
 
 def test_publications_without_identifiers(real: Report) -> None:
-    with_one = {record["id"] for record, one in FOUND if one.verdict in GOOD}
+    with_one = {record["id"] for record, one in identifiers() if one.verdict in GOOD}
     kinds = Counter(record["publishable_type"] for record in real_records())
     without = Counter(record["publishable_type"] for record in real_records() if record["id"] not in with_one)
     figures = real.figures
-    assert (figures.publications, figures.identifiers) == (len(real_records()), len(FOUND))
+    assert (figures.publications, figures.identifiers) == (len(real_records()), len(identifiers()))
     assert figures.without_identifier == len(real_records()) - len(with_one)
     assert {kind: (one.publications, one.without_identifier) for kind, one in figures.holdings.items()} == {
         kind: (count, without[kind]) for kind, count in kinds.items()
@@ -78,7 +84,7 @@ def test_publications_without_identifiers(real: Report) -> None:
 @pytest.mark.long
 def test_every_issue_is_a_line_and_every_line_an_issue(real: Report) -> None:
     """A line for each bad value, for each record of a group, for each date that is none; then one for each field that was repaired."""
-    bad = [(record["id"], field_name(one.source_field)) for record, one in FOUND if one.verdict not in GOOD]
+    bad = [(record["id"], field_name(one.source_field)) for record, one in identifiers() if one.verdict not in GOOD]
     in_groups = [(number, field_name(key[0])) for key, numbers in shared().items() for number in numbers]  # type: ignore[index]
     titles = [(number, "title") for numbers in same_titles().values() for number in numbers]
     undated = [
@@ -90,7 +96,7 @@ def test_every_issue_is_a_line_and_every_line_an_issue(real: Report) -> None:
     ]
     repaired = {
         (record["id"], field_name(one.source_field))
-        for record, one in FOUND
+        for record, one in identifiers()
         if one.verdict == "repaired" and not set(one.rule.split("+")) <= {*SPELLING}
     } | {(record["id"], "date") for record in real_records() if is_repaired_date(record)}
     lines = [(int(line["record"]), line["field"]) for line in lines_of(real)]

@@ -35,7 +35,7 @@ def fetch(clock: ManualClock, address: str, *, base_url: str = "http://127.0.0.1
 
 
 LENGTH, GZIP = len(CONTENT), gzip.compress(CONTENT)
-BOMB = gzip.compress(bytes(10**8))
+BOMB = gzip.compress(bytes(10**7))
 PACKED_OR_NOT: list[tuple[str, bytes, int | None, bytes, str]] = [
     *(
         (coding, body, size, CONTENT, "")
