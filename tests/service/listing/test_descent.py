@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -46,18 +47,6 @@ def test_other_lists_have_no_way_down(ids: list[int | None], total: int | None, 
     assert Descent.begin(ids, total, last) is None
 
 
-def test_without_x_total_the_oldest_page_is_read_again() -> None:
-    """Only ids without a gap show that no record sank to it."""
-    descent = begun(OLDEST, None, 2)
-    descent.take(2, [7, 9, 11], None)
-    assert descent.next_page == 1
-    descent.take(1, OLDEST, None)
-    assert (descent.next_page, descent.is_sound, descent.has_moved, descent.again) == (None, True, False, 1)
-    adjacent = begun(OLDEST, None, 2)
-    adjacent.take(2, [6, 9, 11], None)
-    assert adjacent.next_page is None
-
-
 @pytest.mark.parametrize(
     ("first", "second", "fits"),
     [
@@ -89,85 +78,67 @@ def test_pages_that_are_foreseen() -> None:
     assert oldest_first.foreseen(3) is None, "the walk has ended"
 
 
-class TestInFlightTogether:
-    """Two pages that were requested together may be served in any order: then a record can slip from the one to the other."""
-
-    def test_a_rise_of_x_total_makes_the_page_be_read_again(self) -> None:
-        """It may be a deletion before the upper page was served and after the lower one."""
-        descent = begun(OLDEST, 9, 3)
-        descent.take(3, [13, 15, 17], 9)
-        descent.take(2, [7, 9, 11], 10, in_turn=False)
-        assert (descent.next_page, descent.again) == (2, 1)
-        descent.take(2, [7, 9, 11], 10)
-        assert descent.next_page == 1
-
-    @pytest.mark.parametrize("upper", [[12, 14, 16], [11, 14, 16]], ids=["no gap", "an overlap"])
-    def test_pages_without_a_gap_need_no_order(self, upper: list[int]) -> None:
-        """Nothing can be missing between them."""
-        descent = begun(OLDEST, 9, 3)
-        descent.take(3, upper, 9)
-        descent.take(2, [7, 9, 11], 10, in_turn=False)
-        assert (descent.next_page, descent.again) == (1, 0)
-
-    @pytest.mark.parametrize(("in_turn", "sound"), [(False, False), (True, True)])
-    def test_an_addition_that_x_total_did_not_show_leaves_it_open(self, *, in_turn: bool, sound: bool) -> None:
-        """A deletion came with it, perhaps between the two."""
-        descent = begun(OLDEST, 9, 3)
-        descent.take(3, [13, 15, 17], 9)
-        descent.take(2, [7, 9, 11], 8, in_turn=in_turn)
-        descent.take(1, OLDEST, 8)
-        descent.take(3, [15, 17, 19], 8)
-        assert descent.next_page is None
-        assert (descent.added, descent.deleted, descent.is_sound) == (1, 2, sound)
-
-    def test_one_open_pair_is_enough(self) -> None:
-        """Later pages in their turn do not settle it."""
-        descent = begun([1, 3], 8, 4)
-        descent.take(4, [13, 15], 8)
-        descent.take(3, [9, 11], 8, in_turn=False)
-        descent.take(2, [5, 7], 7)
-        descent.take(1, [1, 3], 7)
-        descent.take(4, [17], 7)
-        assert descent.next_page == 3
-        descent.take(3, [11, 13], 7)
-        assert (descent.next_page, descent.added, descent.is_sound) == (None, 1, False)
+MIDDLE, UPPER = [7, 9, 11], [13, 15, 17]
+ENDED = {"next_page": None}
 
 
-class TestMovement:
-    """Records that are added or deleted during the walk."""
-
-    def test_a_missing_last_page(self) -> None:
-        """So many records were deleted that it is gone."""
-        oldest_first = begun(OLDEST, 9, 3)
-        oldest_first.take_missing(3)
-        assert (oldest_first.next_page, oldest_first.has_moved) == (2, True)
-        newest_first = begun(NEWEST, 9, 3)
-        newest_first.take(2, [11, 9, 7], 9)
-        newest_first.take_missing(3)
-        assert newest_first.next_page == 2
-        newest_first.take(2, [7, 5, 3], 6)
-        assert (newest_first.has_moved, newest_first.next_page) == (True, 1)
-
-    def test_a_missing_page_at_the_end(self) -> None:
-        """The page before it is the newest one then."""
-        descent = begun(OLDEST, 9, 3)
-        descent.take(3, [13, 15, 17], 9)
-        descent.take(2, [6, 9, 11], 8)
-        descent.take_missing(3)
-        assert descent.next_page == 2
+@pytest.mark.parametrize(
+    ("first", "total", "last", "pages", "outcome"),
+    [
+        # without X-Total, only ids without a gap show that no record sank to the oldest page: it is read again
+        (
+            OLDEST,
+            None,
+            2,
+            [(2, MIDDLE, None), (1, OLDEST, None)],
+            ENDED | {"is_sound": True, "has_moved": False, "again": 1},
+        ),
+        (OLDEST, None, 2, [(2, [6, 9, 11], None)], ENDED),
+        # two pages in flight together, and X-Total rose: a deletion may have come between them, unless nothing is missing there
+        (OLDEST, 9, 3, [(3, UPPER, 9), (2, MIDDLE, 10, False), (2, MIDDLE, 10)], {"next_page": 1, "again": 1}),
+        *(
+            (OLDEST, 9, 3, [(3, [low, 14, 16], 9), (2, MIDDLE, 10, False)], {"next_page": 1, "again": 0})
+            for low in (12, 11)
+        ),
+        # an addition that X-Total did not show: a deletion came with it, perhaps between the two
+        *(
+            (
+                *(OLDEST, 9, 3, [(3, UPPER, 9), (2, MIDDLE, 8, in_turn), (1, OLDEST, 8), (3, [15, 17, 19], 8)]),
+                ENDED | {"added": 1, "deleted": 2, "is_sound": in_turn},
+            )
+            for in_turn in (False, True)
+        ),
+        # one such pair is enough: later pages in their turn do not settle it
+        (
+            *([1, 3], 8, 4),
+            [(4, [13, 15], 8), (3, [9, 11], 8, False), (2, [5, 7], 7), (1, [1, 3], 7), (4, [17], 7), (3, [11, 13], 7)],
+            ENDED | {"added": 1, "is_sound": False},
+        ),
+        # so many records were deleted that the last page is gone, also when the newest one is read again
+        (OLDEST, 9, 3, [(3, None, None)], {"next_page": 2, "has_moved": True}),
+        (NEWEST, 9, 3, [(2, [11, 9, 7], 9), (3, None, None), (2, [7, 5, 3], 6)], {"next_page": 1, "has_moved": True}),
+        (OLDEST, 9, 3, [(3, UPPER, 9), (2, [6, 9, 11], 8), (3, None, None)], {"next_page": 2}),
+        # X-Total announces a record that no page has
+        (OLDEST, 9, 3, [(3, UPPER, 10), (2, [6, 9, 11], 10), (4, [], 10)], {"deleted": -1, "is_sound": False}),
+    ],
+)
+def test_a_walk_asks_for_the_page_that_proves_more(
+    first: list[int], total: int | None, last: int, pages: list[tuple[Any, ...]], outcome: dict[str, Any]
+) -> None:
+    """Each page in its turn is the one that the walk asks for. `pages`: number, ids or None where it is missing, X-Total, in turn."""
+    descent = begun(first, total, last)
+    for number, ids, x_total, *together in pages:
+        in_turn = together != [False]
+        assert not in_turn or descent.next_page == number
+        if ids is None:
+            descent.take_missing(number)
+        else:
+            descent.take(number, ids, x_total, in_turn=in_turn)
+    assert {name: getattr(descent, name) for name in outcome} == outcome
 
 
 class TestContradictions:
     """Lists that do not keep the promise of their first page."""
-
-    def test_more_records_than_were_there(self) -> None:
-        """X-Total announces a record that no page has."""
-        descent = begun(OLDEST, 9, 3)
-        descent.take(3, [13, 15, 17], 10)
-        descent.take(2, [6, 9, 11], 10)
-        descent.take(4, [], 10)
-        assert descent.deleted < 0
-        assert not descent.is_sound
 
     def test_a_list_that_moves_with_each_page_is_given_up(self) -> None:
         """I13: X-Total is always such that the page begins one record too low."""
