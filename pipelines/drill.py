@@ -50,8 +50,11 @@ _NOT_PUT_BACK = {
 }
 """Why a record is not put back, where a plan would say it of the target: the sandbox has what the snapshot has."""
 
-LEFT_OUT = frozenset({"dates", "identifiers", "lists", "references", "fields"})
-"""Kinds of losses that a restore has by what it leaves out; of the others the records, conflicts and files are named one by one."""
+LEFT_OUT = frozenset({"dates", "identifiers", "references", "fields"})
+"""Kinds of losses that a restore has by what it leaves out.
+
+Records, conflicts and files are named one by one. Of lists that the backup did not read the snapshot itself speaks, which has none of them.
+"""
 
 
 def drill(

@@ -36,6 +36,11 @@ def nested(fields: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
+def as_part(name: str) -> str:
+    """A name of a record as a part of a path. No field of such a name with a slash is read at a path; it is only named."""
+    return name.replace("/", "~1")
+
+
 def objects_of(paths: Iterable[str]) -> set[str]:
     """The paths of the objects that have these members."""
     return {above for path in paths for above in accumulate(path.split("/")[:-1], "{}/{}".format)}
@@ -62,7 +67,7 @@ def members_apart(record: Mapping[str, Any], objects: Container[str], above: str
     """
     apart = dict[str, Any]()
     for name, value in record.items():
-        path = f"{above}{name}"
+        path = f"{above}{as_part(name)}"
         if path not in objects or not isinstance(value, dict | list):
             apart[path] = value
         elif isinstance(value, dict):

@@ -55,6 +55,8 @@ class KnownFields(NamedTuple):
     """Reference → the resource that the names beside its ids belong to."""
     may_refer: Collection[str] = ()
     """Fields of the source that may refer to records, whatever their names."""
+    doubted: Collection[str] = ()
+    """References whose ids are rather those of another resource than of the one that their names say."""
     by_kind: Mapping[str, FieldMapping | None] = {}
     """References to records of several resources; None for one that no mapping can have."""
     contradicted: Collection[str] = ()
@@ -271,7 +273,7 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     resource = leads_to
     is_assumed_plain = name in assumed.fields and name not in assumed.references
     if not leads_to and _is_reference(name, key, field):
-        resource = resource_by_name(assumed, (name, key))
+        resource = "" if key in known.doubted else resource_by_name(assumed, (name, key))
     elif not leads_to and key not in known.may_refer and (is_assumed_plain or not may_name_records(key, field)):
         return FieldMapping(any_order=True) if name in assumed.lists and _is_plain_list(field) else PLAIN
     elif not (leads_to or field.may_be_ids or field.has_ids or (key in known.may_refer and _is_readable(field))):

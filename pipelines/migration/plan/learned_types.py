@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pipelines.migration.model.field_mapping import OPEN, PLAIN, several
+from pipelines.migration.model.field_mapping import OPEN, PLAIN, id_of, several
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.codes import DifferingCodes, keys_of_objects, texts_of
@@ -23,7 +23,7 @@ from pipelines.migration.plan.descriptions import (
     described_types,
 )
 from pipelines.migration.plan.enumerations import BOOLEAN, BOOLEANS, entries_at, is_enumeration, is_taken, words_in
-from pipelines.migration.plan.ids_in_values import IdsWithin, fields_with_ids, is_value, text_ids_in
+from pipelines.migration.plan.ids_in_values import MOST_VALUES, IdsWithin, fields_with_ids, is_value, text_ids_in
 from pipelines.migration.plan.kinds_beside import DATA, objects_in, references_by_kind
 from pipelines.migration.plan.learned_fields import KnownFields, learn_from_shapes
 from pipelines.migration.plan.link_members import members_of_links
@@ -87,6 +87,8 @@ class TypeLearner:
         if unknown := self.unknown_references:
             leads_to = resources_by_names(self.records(), unknown, read)
             self.type = self._learn(leads_to=leads_to)
+        if asks_all:
+            self.type = self._learn(doubted=self._doubted())
         self._links = self._links_of(read)
         leads_to |= {f"{key}/id": leads_to[key] for key in self._links.keys() & leads_to.keys()}
         self.type = self._learn(leads_to=leads_to)
@@ -118,7 +120,9 @@ class TypeLearner:
         learned = learn_from_shapes(
             self.assumed, whole, of_target, self._described, known=self._known, apart=self.apart
         )
-        lost = dict.fromkeys(self._lost, LeftOut.NOT_DESCRIBED)
+        lost = dict.fromkeys(self._lost, LeftOut.NOT_DESCRIBED) | dict.fromkeys(
+            sorted(self.apart.unnameable), LeftOut.NOT_SENDABLE
+        )
         record_type = json_api_type([self._target, self._listing]) if ATTRIBUTES in whole.fields else ""
         wrapped_in = learned.wrapped_in or (DATA if record_type and not self._described.create else "")
         return msgspec.structs.replace(
@@ -158,6 +162,29 @@ class TypeLearner:
         (source, target), payload = self._shapes, self._described.create
         described = payload.fields if payload else {}
         return {*spelled_otherwise(source.fields, described), *spelled_otherwise(source.fields, target.fields)}
+
+    def _doubted(self) -> set[str]:
+        """The references that lead to a resource by their names, which lacks some of their ids, while another one has all of them."""
+        parts = {
+            path: part for path, part in self.type.parts.items() if part.refers and not (part.entries or part.kinds)
+        }
+        ids: dict[str, set[RecordId]] = {path: set() for path in parts}
+        for path, entry in entries_at(self.records(), parts):
+            if (number := id_of(entry)) is not None and len(ids[path]) < MOST_VALUES:
+                ids[path].add(number)
+        lacking: dict[str, dict[str, set[RecordId]]] = {path: {} for path in parts}
+        for resource, listing in self._library().items() if any(ids.values()) else ():
+            for path, known in ids.items():
+                lacking[path][resource] = {*known}
+            for chunk in listing.ids():
+                for path in parts:
+                    lacking[path][resource] -= chunk
+        return {
+            key
+            for path, part in parts.items()
+            if lacking[path].get(part.leads_to) and not all(lacking[path].values())
+            for key in part.keys_of(path)
+        }
 
     def _links_of(self, read: Library) -> dict[str, list[str]]:
         """What the objects of a reference say of the link. It is lost where the target takes only numbers, or not all are objects."""

@@ -35,7 +35,7 @@ from pipelines.migration.plan.mapping import (
 from pipelines.records.additional_fields import is_counter, is_managed
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
-from pipelines.records.paths import objects_of
+from pipelines.records.paths import as_part, objects_of
 from pipelines.records.shapes.field_names import in_words, keys_of, words_of
 from pipelines.report.issues import safe_text
 
@@ -164,7 +164,7 @@ def _requests(learned: ResourceType) -> dict[str, Any]:
     if learned.resource == PUBLICATIONS:
         names = {ASSET: "presign", COVER: "cover_presign"}
         return {names[kind]: path for kind, path in learned.presign.items()}
-    if not learned.created or learned.documented:
+    if learned.documented:
         return {}
     form: dict[str, Any] = {"method": learned.method}
     if learned.answer_id:
@@ -196,7 +196,11 @@ def _about(learner: TypeLearner, target: str) -> str:
     described = learner.schema.create.fields if learner.schema.create else {}
     known = {*learner.assumed.ruled, *learned.left_out, *_keys(learned.parts)}
     filled = {name for name in described if is_managed(name) or name.rpartition("/")[2] in OF_EACH_OBJECT}
-    others = [name for name, field in described.items() if not (field.read_only or name in filled or name in known)]
+    others = [
+        name
+        for name, field in described.items()
+        if not (field.read_only or name in filled or name in known or as_part(name) in known)
+    ]
     unfilled = f". It takes other fields, too, which no record of the source has: {', '.join(others)}" if others else ""
     unknown = (
         f". Not read of the source, so that no field shows their ids: {', '.join(learner.unread)}"
@@ -250,9 +254,11 @@ def _where_known(learner: TypeLearner, path: str, field: FieldMapping) -> str:
         ids = learner.candidates.get(key)
         asked = _ids_among(ids, learner.unread) if ids else "Which records are these?"
         return f'{asked} Answer with a resource where all of it is ids, or "{NOTHING}" to send it as it stands; or move it to left_out'
+    if learner.is_known_by_names(key):
+        return "by the names beside its numbers"
     if resource_by_name(learner.assumed, (path, key)):
         return "by its name"
-    return "by the names beside its numbers" if learner.is_known_by_names(key) else "an assumption"
+    return "an assumption"
 
 
 def _ids_among(ids: IdsWithin, unread: Sequence[str]) -> str:

@@ -101,8 +101,8 @@ def _verdicts(
     *,
     overwrite: bool,
 ) -> Verdicts:
-    """Field → its verdict, for a record that the target has; none for a resource of which nothing is written."""
-    if match.target_id is None or not resource_type.created:
+    """Field → its verdict, for a record that the target has."""
+    if match.target_id is None:
         return {}
     source, target = sides
     if source is target:

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pipelines.migration.plan.kinds_beside import DATA, objects_in
-from pipelines.records.paths import ATTRIBUTES, members_apart
+from pipelines.records.paths import ATTRIBUTES, as_part, members_apart
 from pipelines.records.shapes.field_names import in_words, may_name_records, names_own_kind, resource_named, stem_of
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
@@ -41,6 +41,8 @@ class TakenApart:
         """The paths of all of them in the source."""
         self.lists = dict[str, FieldShape]()
         """Path of a list of such objects, the inner ones first → its shape."""
+        self.unnameable = set[str]()
+        """The fields with a slash in their names, as `members_apart` has them: no path leads to them."""
         self._look_into(shape.fields, "")
         self.whole = shape
 
@@ -51,6 +53,8 @@ class TakenApart:
 
     def _is_apart(self, name: str, field: FieldShape, above: str, beside: Container[str]) -> bool:
         path, objects = f"{above}{name}", objects_in(field)
+        if "/" in name:
+            self.unnameable.add(f"{above}{as_part(name)}")
         if objects is None or "/" in name:
             return False
         members = objects.members

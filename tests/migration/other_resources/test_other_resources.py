@@ -238,7 +238,13 @@ def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: Librar
     pair.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "closed  Stacks"})
     later = pair.plan(snapshot, resources=["hard_copies"])
     assert later.facts.counts["hard_copies"]["create"] == len(waiting)
+    [renamed] = plan_rows(later, "locations", Action.CONFLICT)
+    assert renamed.title == "Closed stacks", "a location may be changed, and differs"
     assert pair.apply(later).lacking.records == 0
+    overwriting = pair.plan(snapshot, resources=["hard_copies"], overwrite=True)
+    assert overwriting.facts.counts["locations"]["patch"] == 1
+    assert pair.apply(overwriting).failed == 0
+    assert record_named(records_of(pair, "locations"), "Closed stacks")["id"] == stacks["id"]
 
 
 def test_two_records_that_became_one_are_named(pair: LibraryPair, snapshot: Snapshot) -> None:

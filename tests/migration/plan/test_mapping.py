@@ -257,7 +257,7 @@ def test_a_line_with_another_name_moves_no_number_and_has_come_back_under_its_ow
 @pytest.mark.parametrize(
     ("at", "unsent"),
     [
-        ({"location_id": 1, "row/column": "A"}, {"at/row/column": "A"}),
+        ({"location_id": 1, "row/column": "A"}, {"at/row~1column": "A"}),
         ({"location_id": 1, "later": "A"}, {"at/later": "A"}),
         (7, {"at": 7}),
         (["A"], {"at": ["A"]}),
@@ -1079,3 +1079,34 @@ def test_a_text_that_tells_records_apart_in_both_libraries_is_the_key(
     assert learner.type.keys == (tuple(map(tuple, keys)) if keys else (("mark", "room", "shut"),))
     assert ("no two records of either library" in text) == (keys is not None)
     assert ("no field alone is known" in text) == (keys is None)
+
+
+@pytest.mark.parametrize(("ids", "leads_to"), [((1, 2, 5), "?"), ((1, 2, 9), "locations"), ((1, 2, 2), "locations")])
+def test_a_name_is_doubted_where_another_resource_alone_has_all_ids(
+    tmp_path: Path, ids: Sequence[int], leads_to: str
+) -> None:
+    """Some may be those of records which are gone; a restore into the own library takes the name's word."""
+    records = [{"id": n + 4, "title": f"T{n}", "location_id": number} for n, number in enumerate(ids, 1)]
+    library = {
+        "tasks": listing(tmp_path, "own", records),
+        "locations": listing(tmp_path, "locations", [{"id": 1}, {"id": 2}]),
+        "publications": listing(tmp_path, "publications", [{"id": n} for n in range(1, 8)]),
+    }
+    target = listing(tmp_path, "target", [])
+    asked = learner_between("tasks", library["tasks"], target, library)
+    assert asked.type.fields["location_id"].leads_to == leads_to
+    restored = learner_between("tasks", library["tasks"], target, library, asks_all=False)
+    assert restored.type.fields["location_id"].leads_to == "locations"
+
+
+def test_a_field_with_a_slash_in_its_name_is_named_at_any_depth(tmp_path: Path) -> None:
+    """No path leads to it, as those of expanded JSON-LD; a resource without any other field is followed all the same."""
+    record = {"id": 5, "title": "A", "of/work": 1, "kept": [{"in/room": 2, "note": "N", "by": 1}]}
+    learner = learner_of(tmp_path, [record])
+    text = text_of([learner])
+    learned = file_of(text.replace('leads_to = "?"', 'leads_to = "locations"')).follow(learner.type)
+    form = learned.form(record)
+    assert body_of(learned, record) == {"title": "A", "kept": [{"by": 9, "note": "N"}]}
+    assert {*form.unsent} == {"of~1work", "kept/in~1room"} <= {*file_of(text).resources["tasks"].left_out}
+    alone = learner_of(tmp_path, [{"id": 5, "of/work": 1}])
+    assert [*file_of(text_of([alone])).follow(alone.type).match_keys({})] == []
