@@ -328,7 +328,7 @@ _TABLE = {
         ),
         Reason(
             LeftOut.NOT_SENDABLE,
-            "It is nested too deeply to be sent, or has a number of more than 64 bits, the signed address of a file, or a name with a slash.",
+            "It is nested too deeply to be sent, or has a number of over 64 bits, the signed address of a file, or a name with a slash.",
             _BY_HAND,
         ),
         Reason(
