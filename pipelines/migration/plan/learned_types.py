@@ -27,7 +27,7 @@ from pipelines.migration.plan.ids_in_values import MOST_VALUES, IdsWithin, field
 from pipelines.migration.plan.kinds_beside import DATA, objects_in, references_by_kind
 from pipelines.migration.plan.learned_fields import KnownFields, learn_from_shapes
 from pipelines.migration.plan.link_members import members_of_links
-from pipelines.migration.plan.taken_apart import TakenApart, objects_without_ids, spelled_otherwise
+from pipelines.migration.plan.taken_apart import TakenApart, is_of_own_kind, objects_without_ids, spelled_otherwise
 from pipelines.migration.plan.unique_texts import unique_texts
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
@@ -164,7 +164,10 @@ class TypeLearner:
         return {*spelled_otherwise(source.fields, described), *spelled_otherwise(source.fields, target.fields)}
 
     def _doubted(self) -> set[str]:
-        """The references that lead to a resource by their names, which lacks some of their ids, while another one has all of them."""
+        """The references by names whose ids say something else: another resource alone has all of them, or the named one has none.
+
+        So is one that is named after its own resource: it may be the record's own number, as `copy_no` is.
+        """
         parts = {
             path: part for path, part in self.type.parts.items() if part.refers and not (part.entries or part.kinds)
         }
@@ -179,12 +182,15 @@ class TypeLearner:
             for chunk in listing.ids():
                 for path in parts:
                     lacking[path][resource] -= chunk
-        return {
-            key
+        doubted = {
+            path
             for path, part in parts.items()
-            if lacking[path].get(part.leads_to) and not all(lacking[path].values())
-            for key in part.keys_of(path)
+            if (absent := lacking[path].get(part.leads_to)) and (absent == ids[path] or not all(lacking[path].values()))
         }
+        doubted |= {
+            path for path, part in parts.items() if part.leads_to == self.type.resource and not is_of_own_kind(path)
+        }
+        return {key for path in doubted for key in parts[path].keys_of(path)}
 
     def _links_of(self, read: Library) -> dict[str, list[str]]:
         """What the objects of a reference say of the link. It is lost where the target takes only numbers, or not all are objects."""

@@ -94,7 +94,7 @@ def _why(located: Located, name: str, now: Mapping[str, str]) -> str:
     if row.action == Action.PATCH and (name in row.payload or name in row.references) and not is_done:
         return located.message or "it was not changed yet"
     if is_done and name in located.held and located.held[name] == digest(now.get(name)):
-        return "the service had this value right after it was written"
+        return "the answer of the service to the write shows this already"
     if name in row.kept and row.kept[name][1] == now.get(name):
         return KEPT
     return "changed since it was written, or by the service"

@@ -14,7 +14,7 @@ import msgspec
 
 from pipelines.inventory import RESOURCES
 from pipelines.records.paths import ATTRIBUTES, value_at
-from pipelines.records.shapes.field_names import resource_called, stem_of
+from pipelines.records.shapes.field_names import names_doer, names_records, resource_called, stem_of
 from pipelines.records.values import NOT_JSON, RecordId, record_id
 
 
@@ -141,27 +141,45 @@ def created_record(answer: object, fields: Collection[str], resource: str = "") 
 
     None where there is none, or several. `fields`: the names that were sent: what has one of them is a record and no envelope, so that an
     object in it is another record, to which it refers; and beside other objects, the record is what has the name of its `resource`, or most
-    of what was sent.
+    of what was sent. An object that is called otherwise, and has little of that, is a job or a person.
     """
     if isinstance(answer, list):
         return created_record(answer[0], fields, resource) if len(answer) == 1 else None
     if not isinstance(answer, dict):
         return None
-    record = _plain(answer, fields)
-    is_record, inner = not record.keys().isdisjoint(fields), [_plain(each, fields) for each in _inner_objects(answer)]
-    alike = [member for member in inner if _has_id(member, fields) and len(member.keys() & {*fields}) * 2 > len(fields)]
+    record, inner = _plain(answer, fields), _inner_objects(answer)
+    is_record, members = not record.keys().isdisjoint(fields), [_plain(member, fields) for _name, member in inner]
+    alike = [
+        member for member in members if _has_id(member, fields) and len(member.keys() & {*fields}) * 2 > len(fields)
+    ]
     if is_record or not alike:  # the id beside an object with most of what was sent is that of an event
         if _has_id(record, fields):
             return record
         if is_record:
             return None
-    if not alike:
-        of_resource = [
-            value for name, value in answer.items() if resource and resource_called(stem_of(name)) == resource
-        ]
-        alike = [_plain(value, fields) for value in of_resource if isinstance(value, dict)]
-    records = [member for member in (alike or (inner if len(inner) == 1 else [])) if _has_id(member, fields)]
+    alike = alike or [_plain(member, fields) for name, member in inner if _is_called(name, resource)]
+    if not alike and len(inner) == 1 and _may_be_around(inner[0][0], members[0], fields):
+        if "id" not in members[0]:
+            return created_record(members[0], fields, resource)
+        alike = members
+    records = [member for member in alike if _has_id(member, fields)]
     return records[0] if len(records) == 1 else None
+
+
+def _is_called(name: str, resource: str) -> bool:
+    return bool(resource) and resource_called(stem_of(name)) == resource
+
+
+def _may_be_around(name: str, member: Mapping[str, Any], fields: Collection[str]) -> bool:
+    """Whether the only object of an answer may be the record, which has another name, or little of what was sent."""
+    is_other = names_records(stem_of(name)) or names_doer(name) or not member.keys().isdisjoint(fields)
+    return name in _AROUND_RECORD or not is_other
+
+
+_AROUND_RECORD = frozenset(
+    {"data", "record", "result", "item", "object", "resource", "entity", "response", "payload", "body", "created"}
+)
+"""Names of an object in an answer that say nothing of what it is."""
 
 
 def record_named_at(answer: object, path: str) -> dict[str, Any] | None:
@@ -181,7 +199,7 @@ def record_with_id(answer: dict[str, Any], number: RecordId | None) -> dict[str,
     """Returns the record with this id in an answer: the answer itself, or the object in it; the answer where neither has the id."""
     if record_id(answer.get("id")) == number:
         return answer
-    inner = [member for member in _inner_objects(answer) if number and record_id(member.get("id")) == number]
+    inner = [member for _name, member in _inner_objects(answer) if number and record_id(member.get("id")) == number]
     return inner[0] if len(inner) == 1 else answer
 
 
@@ -191,14 +209,15 @@ def _has_id(record: Mapping[str, Any], fields: Collection[str]) -> bool:
     return number is not None and (not record.keys().isdisjoint(fields) if isinstance(number, str) else number > 0)
 
 
-def _inner_objects(answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _inner_objects(answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The objects in an answer, and in its lists, each with its name."""
     members = [
-        member
+        (name, member)
         for name, value in answer.items()
         if name not in _BESIDE
         for member in (value if isinstance(value, list) else [value])
     ]
-    return [member for member in members if isinstance(member, dict)]
+    return [(name, member) for name, member in members if isinstance(member, dict)]
 
 
 def _plain(record: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:

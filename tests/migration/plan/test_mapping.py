@@ -1081,12 +1081,22 @@ def test_a_text_that_tells_records_apart_in_both_libraries_is_the_key(
     assert ("no field alone is known" in text) == (keys is None)
 
 
-@pytest.mark.parametrize(("ids", "leads_to"), [((1, 2, 5), "?"), ((1, 2, 9), "locations"), ((1, 2, 2), "locations")])
-def test_a_name_is_doubted_where_another_resource_alone_has_all_ids(
-    tmp_path: Path, ids: Sequence[int], leads_to: str
+@pytest.mark.parametrize(
+    ("name", "ids", "leads_to"),
+    [
+        ("location_id", (1, 2, 5), "?"),
+        ("location_id", (1, 2, 9), "locations"),
+        ("location_id", (1, 2, 2), "locations"),
+        ("location_id", (8, 9, 9), "?"),
+        ("task_id", (5, 6, 5), "?"),
+    ],
+    ids=["others", "one is gone", "all", "none", "own"],
+)
+def test_a_name_is_doubted_where_the_ids_say_otherwise(
+    tmp_path: Path, name: str, ids: Sequence[int], leads_to: str
 ) -> None:
-    """Some may be those of records which are gone; a restore into the own library takes the name's word."""
-    records = [{"id": n + 4, "title": f"T{n}", "location_id": number} for n, number in enumerate(ids, 1)]
+    """Another resource alone has all, or the named one none; a restore into the own library takes the name's word."""
+    records = [{"id": n + 4, "title": f"T{n}", name: number} for n, number in enumerate(ids, 1)]
     library = {
         "tasks": listing(tmp_path, "own", records),
         "locations": listing(tmp_path, "locations", [{"id": 1}, {"id": 2}]),
@@ -1094,9 +1104,9 @@ def test_a_name_is_doubted_where_another_resource_alone_has_all_ids(
     }
     target = listing(tmp_path, "target", [])
     asked = learner_between("tasks", library["tasks"], target, library)
-    assert asked.type.fields["location_id"].leads_to == leads_to
+    assert asked.type.fields[name].leads_to == leads_to
     restored = learner_between("tasks", library["tasks"], target, library, asks_all=False)
-    assert restored.type.fields["location_id"].leads_to == "locations"
+    assert restored.type.fields[name].leads_to == ("tasks" if name == "task_id" else "locations")
 
 
 def test_a_field_with_a_slash_in_its_name_is_named_at_any_depth(tmp_path: Path) -> None:
