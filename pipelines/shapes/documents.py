@@ -34,38 +34,18 @@ def read_document(content: bytes) -> Any:
     with suppress(msgspec.MsgspecError, ValueError, RecursionError):
         return msgspec.json.decode(content)
     try:
-        return _put_together(content)
-    except UnreadableDocumentError:
-        raise
-    except (yaml.YAMLError, ValueError, TypeError, KeyError) as error:
+        _check(content)
+        return yaml.load(content, Loader=_Loader)  # noqa: S506  it makes texts, lists and dictionaries only
+    except (yaml.YAMLError, UnicodeError) as error:
         raise UnreadableDocumentError(f"it is no YAML ({str(error).partition(chr(10))[0][:100]})") from None
 
 
-def _put_together(content: bytes) -> Any:
-    """The value of a YAML document, event by event: it ends before it takes too long, or too deep a stack."""
-    values: list[list[Any]] = [[]]  # those of the collections that are not at their end, outermost first
-    anchors, anchored = list[str | None](), dict[str | None, Any]()
+def _check(content: bytes) -> None:
+    """Raise `UnreadableDocumentError` for a document that would take too long, or too deep a stack, to put together."""
+    depth = 0
     for number, event in enumerate(yaml.parse(content, Loader=_Loader)):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise UnreadableDocumentError(f"it is nested more than {MAX_DEPTH} deep")
         if number > MAX_NODES:
             raise UnreadableDocumentError(f"it has more than {MAX_NODES:,} values")
-        if isinstance(event, yaml.CollectionStartEvent):
-            values.append([])
-            anchors.append(event.anchor)
-            if len(anchors) > MAX_DEPTH:
-                raise UnreadableDocumentError(f"it is nested more than {MAX_DEPTH} deep")
-            continue
-        if isinstance(event, yaml.AliasEvent):
-            values[-1].append(anchored[event.anchor])
-            continue
-        if isinstance(event, yaml.CollectionEndEvent):
-            value: Any = values.pop()
-            anchor = anchors.pop()
-            if isinstance(event, yaml.MappingEndEvent):
-                value = dict(zip(value[::2], value[1::2], strict=True))
-        elif isinstance(event, yaml.ScalarEvent):
-            value, anchor = event.value, event.anchor
-        else:
-            continue
-        values[-1].append(value)
-        anchored[anchor] = value
-    return values[0][0] if len(values[0]) == 1 else None

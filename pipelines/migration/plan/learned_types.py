@@ -166,7 +166,8 @@ class TypeLearner:
     def _doubted(self) -> set[str]:
         """The references by names whose ids say something else: another resource alone has all of them, or the named one has none.
 
-        So is one that is named after its own resource: it may be the record's own number, as `copy_no` is.
+        So is one beside the record's id that is named after its own resource: it may be another number of the record itself, such as that
+        of a copy within its book.
         """
         parts = {
             path: part for path, part in self.type.parts.items() if part.refers and not (part.entries or part.kinds)
@@ -188,7 +189,9 @@ class TypeLearner:
             if (absent := lacking[path].get(part.leads_to)) and (absent == ids[path] or not all(lacking[path].values()))
         }
         doubted |= {
-            path for path, part in parts.items() if part.leads_to == self.type.resource and not is_of_own_kind(path)
+            path
+            for path, part in parts.items()
+            if "/" not in path and part.leads_to == self.type.resource and not is_of_own_kind(path)
         }
         return {key for path in doubted for key in parts[path].keys_of(path)}
 

@@ -253,7 +253,8 @@ def _where_known(learner: TypeLearner, path: str, field: FieldMapping) -> str:
     if field.leads_to == OPEN:
         ids = learner.candidates.get(key)
         asked = _ids_among(ids, learner.unread) if ids else "Which records are these?"
-        return f'{asked} Answer with a resource where all of it is ids, or "{NOTHING}" to send it as it stands; or move it to left_out'
+        own = ", as an id that each object has of its own" if key.endswith("/id") else ""
+        return f'{asked} Answer with a resource where all of it is ids, or "{NOTHING}" to send it as it stands; or move it to left_out{own}'
     if learner.is_known_by_names(key):
         return "by the names beside its numbers"
     if resource_by_name(learner.assumed, (path, key)):
