@@ -400,7 +400,7 @@ def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> st
     gone = [
         name if field.keys is None else f"{name} (from {', '.join(field.keys)})"
         for name, field in named.items()
-        if field.fill is None and proposal.shown.isdisjoint(field.keys_of(name))
+        if name not in doubtful and field.fill is None and proposal.shown.isdisjoint(field.keys_of(name))
     ]
     known = {*proposal.shown, *proposal.mapping.left_out, *proposal.mapping.after_create}
     known |= objects_of(known)

@@ -98,6 +98,11 @@ descriptions = st.builds(ResourceSchema, create=st.none() | payloads)
     description=descriptions,
 )
 @example(
+    records=[{"a:b": None}],
+    later=[{"A:B": ["1"]}],
+    description=takes(**{"a:b": ""}),
+)
+@example(
     records=[{}],
     later=[{"<": None}],
     description=takes("<", **{":": ""}),
