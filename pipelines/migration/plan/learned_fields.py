@@ -446,7 +446,8 @@ def _keys(
     known = (spelled.get(word) for word in ("name", "title", "label", "heading", "code", "number"))
     first = next((name for name in (*known, *map(ends.get, ("name", "title", "label", "heading"))) if name), None)
     whole = (*([first] if first else ()), *(name for name in (*fields, *asked) if name != first))
-    known_unique = unique() if plain else ()
+    may_be_alone = any(len(names) == 1 for names in assumed.keys)  # two tasks may have one title
+    known_unique = unique() if plain and may_be_alone else ()
     alone = next((name for name in whole if name in plain and in_words(name) in known_unique), None)
     return ((alone,),) if alone else (whole or ("id",),)
 
