@@ -83,27 +83,25 @@ class FileRow(NamedTuple):
     problem: str | None = None
 
 
-def _files(record: Mapping[str, Any], publication_id: int | None = None) -> Iterator[tuple[FileRow, str | None]]:
-    """The cover and the assets of a publication, in its order, each with its address."""
+def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, int, _Json, _Json]]:
+    """The cover and the assets of a publication, in its order: kind, position, the entry around the file (empty for a cover), the file."""
     cover, assets = record.get("cover"), record.get("assets")
     if type(cover) is dict:
-        yield _file(publication_id, COVER, 0, {}, cover)
+        yield COVER, 0, {}, cover
     for position, asset in enumerate(assets if type(assets) is list else ()):
         if type(asset) is dict:
-            yield _asset(publication_id, position, asset)
+            yield ASSET, position, asset, _object(asset.get("file"))
 
 
-def _asset(publication_id: int | None, position: int, asset: _Json) -> tuple[FileRow, str | None]:
-    file = asset.get("file")
-    return _file(publication_id, ASSET, position, asset, file if type(file) is dict else {})
+def _object(value: object) -> _Json:
+    return value if type(value) is dict else {}
 
 
 def _file(
     publication_id: int | None, kind: str, position: int, asset: _Json, file: _Json
 ) -> tuple[FileRow, str | None]:
-    """`asset`: the entry around a file; empty for a cover."""
-    value = file.get("metadata")
-    metadata: _Json = value if type(value) is dict else {}
+    """The row of a file, and its address."""
+    metadata = _object(file.get("metadata"))
     asset_id, size, address = whole_number(asset.get("id")), whole_number(metadata.get("size")), _address(asset, file)
     description = (file.get("id"), file.get("storage"), metadata.get("filename"), metadata.get("mime_type"), size)
     key = content_key(kind, publication_id if kind == COVER else asset_id, description, address)
@@ -116,24 +114,27 @@ def _file(
 
 def file_rows(record: Mapping[str, Any]) -> Iterator[FileRow]:
     """The rows of a publication's files. Never raises on data."""
-    return (row for row, _address in _files(record, whole_number(record.get("id"))))
+    publication_id = whole_number(record.get("id"))
+    return (_file(publication_id, *file)[0] for file in _files(record))
 
 
 def attached_files(record: Mapping[str, Any]) -> list[AttachedFile]:
     """The cover and the assets of a publication, in its order. Never raises on data."""
-    return [
-        AttachedFile(
-            row.kind,
-            row.position,
-            row.asset_id,
-            _name(row.name),
-            _name(row.content_type) or None,
-            _name(row.filename),
-            _name(row.mime_type) or None,
-            _size(row),
-        )
-        for row, _address in _files(record)
-    ]
+    return [_attached(*file) for file in _files(record)]
+
+
+def _attached(kind: str, position: int, asset: _Json, file: _Json) -> AttachedFile:
+    metadata = _object(file.get("metadata"))
+    return AttachedFile(
+        kind,
+        position,
+        whole_number(asset.get("id")),
+        _name(asset.get("name")),
+        _name(asset.get("content_type")) or None,
+        _name(metadata.get("filename")),
+        _name(metadata.get("mime_type")) or None,
+        _size(whole_number(metadata.get("size"))),
+    )
 
 
 def _name(value: object) -> str | None:
@@ -155,17 +156,19 @@ def addressed_files(payloads: Iterable[bytes]) -> list[FileReference]:
 def file_references(payload: bytes) -> list[FileReference]:
     """Every file in the JSON of a publication, with or without an address. Never raises on data."""
     record = decode_record(payload)
-    return [_reference(*file) for file in _files(record, whole_number(record.get("id")))]
+    publication_id = whole_number(record.get("id"))
+    return [_reference(*_file(publication_id, *file)) for file in _files(record)]
 
 
 def asset_reference(payload: bytes, publication_id: int | None) -> FileReference | None:
     """The file in the JSON of a single asset, the response of `GET /assets/:id` (service.md#assets)."""
     record = decode_record(payload)
-    return None if "(record)" in record else _reference(*_asset(publication_id, 0, record))
+    file = _object(record.get("file"))
+    return None if "(record)" in record else _reference(*_file(publication_id, ASSET, 0, record, file))
 
 
 def _reference(row: FileRow, address: str | None) -> FileReference:
-    return FileReference(row.content_key, row.kind, row.publication_id, row.asset_id, _size(row), address)
+    return FileReference(row.content_key, row.kind, row.publication_id, row.asset_id, _size(row.size), address)
 
 
 def resolved(file: FileReference, page: str) -> FileReference:
@@ -221,5 +224,5 @@ def content_key(
     return unsure + hashlib.sha256(compact_json(identity).encode()).hexdigest()[:32]
 
 
-def _size(row: FileRow) -> int | None:
-    return row.size if type(row.size) is int and row.size >= 0 else None
+def _size(size: int | None) -> int | None:
+    return size if size is not None and size >= 0 else None

@@ -16,13 +16,12 @@ from typing import Any
 
 from pipelines.records.advice import code_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields
+from pipelines.records.identifiers.typed_identifiers import read_fields
 from pipelines.records.identifiers.verdicts import GOOD, UNRECOGNISED, Identifier
 from pipelines.records.left_out import LeftOut, why_unknown
 from pipelines.records.residue import ADDRESSES, keep_nested, without_addresses, without_signatures
 from pipelines.records.tables.publication_fields import (
     ASSET_KEYS,
-    AUTHOR_KEYS,
     CATEGORY_KEYS,
     DATE_FIELDS,
     IDENTIFIER_KEYS,
@@ -54,8 +53,6 @@ class PublicationForm:
 
     Lists are in the record's own order.
     """
-    identifiers: list[Identifier] = field(default_factory=list)
-    """All identifiers of the record, whatever their verdict."""
     unsent: Json = field(default_factory=dict)
     """Path in the record → value that version 3 will not receive: no rule maps it, or the service does not accept it.
 
@@ -136,9 +133,10 @@ def _authors(record: Mapping[str, Any], form: PublicationForm, members: Collecti
             continue
         name, kind = author["name"], author.get("type")
         is_known = type(kind) is str and kind in AUTHOR_TYPES
-        texts = {member: valid_text(text) for member in members if (text := author.get(member)) and _is_plain(text)}
-        authors.append({"name": valid_text(name), "type": kind if is_known else PERSON} | texts)
-        _unknown(author, AUTHOR_KEYS | texts.keys(), f"authors[{number}]", form)
+        sent = {"name": valid_text(name), "type": kind if is_known else PERSON}
+        sent |= {member: valid_text(text) for member in members if (text := author.get(member)) and _is_plain(text)}
+        authors.append(sent)
+        _unknown(author, sent.keys(), f"authors[{number}]", form)
         if not is_known and kind is not None:
             form.leave(f"authors[{number}].type", without_addresses(kind), LeftOut.UNKNOWN_PART)
     if authors:
@@ -189,9 +187,9 @@ def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds,
 
     Entries of version 3's list are sent unchanged. Flat fields are sent as canonical values, if their verdict is in `sent`.
     """
-    identifiers = form.identifiers
-    read_fields(record, identifiers, kinds)
     chosen: dict[tuple[str, str], None] = {}
+    identifiers: list[Identifier] = []
+    read_fields(record, identifiers, kinds)
     for identifier in identifiers:
         is_blank = identifier.verdict == UNRECOGNISED and not identifier.value.strip()
         if identifier.verdict in sent and not is_blank:
@@ -208,10 +206,8 @@ def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds,
             continue
         entries.append({"type": valid_text(kind), "value": valid_text(value)})
         _unknown(entry, IDENTIFIER_KEYS, where, form)
-        begun = len(identifiers)
-        read_entry(entries[-1]["type"], entries[-1]["value"], identifiers, kinds)
-        for identifier in identifiers[begun:]:
-            chosen.pop((identifier.type, identifier.value), None)
+        for found in kinds.read(entries[-1]["type"], entries[-1]["value"]) if chosen else ():
+            chosen.pop((found.type, found.value), None)
     entries = [*({"type": kind, "value": value} for kind, value in chosen), *entries]
     if entries:
         form.fields[IDENTIFIER_LIST] = entries

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from pipelines.records.forms import PublicationForm
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.verdicts import GOOD, FoundIdentifier, Identifier
+from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.tables.publication_fields import IDENTIFIER_LIST, WRITTEN
 from pipelines.records.values import compact_json
 
@@ -42,22 +41,16 @@ def differing(publication: Mapping[str, str], other: Mapping[str, str]) -> list[
     return [key for key in dict.fromkeys((*WRITTEN, *publication, *other)) if publication.get(key) != other.get(key)]
 
 
-def identifying_keys(form: PublicationForm, kinds: Kinds = STANDARD_KINDS) -> list[tuple[str, str]]:
+def identifying_keys(fields: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[tuple[str, str]]:
     """Type and value of each identifier that names this publication and no other (I8).
 
     An ISSN names a journal and never counts; an ISBN counts for a book; a configured type counts if its table has `identifies`.
     """
-    return identifying(form.fields, form.identifiers, kinds)
-
-
-def identifying(
-    fields: Mapping[str, Any], identifiers: Iterable[FoundIdentifier | Identifier], kinds: Kinds = STANDARD_KINDS
-) -> list[tuple[str, str]]:
-    """The same of the fields of a publication and its identifiers."""
     names, is_book = kinds.identifying, fields.get("publishable_type") == BOOK
     keys = (
         (identifier.type, identifier.value)
-        for identifier in identifiers
+        for entry in fields.get(IDENTIFIER_LIST, ())
+        for identifier in kinds.read(entry["type"], entry["value"])
         if identifier.verdict in GOOD and identifier.type in names and (is_book or identifier.type != "isbn")
     )
     return list(dict.fromkeys(keys))

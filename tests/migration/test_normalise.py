@@ -51,7 +51,7 @@ def check_with(payload: bytes, kinds: Kinds, sent: frozenset[str], *, first_day:
     expected = form_of(record, kinds, sent, first_day=first_day)
     assert publications.compared(form.values) == comparable(expected.fields, kinds)
     keys = [(kind, value) for stage, kind, value in publications.match_keys(form.values) if stage == "identifier"]
-    assert sorted(keys) == sorted(identifying_keys(expected, kinds))
+    assert sorted(keys) == sorted(identifying_keys(expected.fields, kinds))
     text = publications.files(record)
     assert attached_files(files_of(text)) == attached_files(record)
     add_unsent_files(files_of(text), PublicationForm(unsent=form.unsent, why=form.why))

@@ -150,7 +150,7 @@ def test_what_was_sent_reads_as_wanted(value: Any) -> None:
     assert response.unsent == {}
     assert differing(comparable(wanted.fields), comparable(response.fields)) == []
     fingerprint(wanted.fields)
-    identifying_keys(wanted)
+    identifying_keys(wanted.fields)
 
 
 class TestMatching:
@@ -158,7 +158,7 @@ class TestMatching:
 
     def keys(self, **fields: Any) -> list[tuple[str, str]]:
         """Identifying keys of a record with these fields."""
-        return identifying_keys(form_of(fields, PMCID), PMCID)
+        return identifying_keys(form_of(fields, PMCID).fields, PMCID)
 
     def test_identifiers_that_name_one_publication(self) -> None:
         """An ISSN names a journal; an ISBN on an article names its book; a configured type has its own setting."""

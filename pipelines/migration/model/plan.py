@@ -417,10 +417,12 @@ class Plan:
 
 
 def stored_row(row: PlanRow) -> tuple[Any, ...]:
-    """A row as plan.parquet has it: JSON is text, and nothing where there is nothing."""
-    values = ((column, getattr(row, column.name)) for column in PLAN.columns)
+    """A row as plan.parquet has it: ids and JSON are text, and nothing where there is nothing."""
     return tuple(
-        value if not column.json else msgspec.json.encode(value).decode() if value else None for column, value in values
+        (msgspec.json.encode(value).decode() if value else None)
+        if column.json
+        else (None if value is None else str(value))
+        for column, value in zip(PLAN.columns, msgspec.structs.astuple(row), strict=True)
     )
 
 

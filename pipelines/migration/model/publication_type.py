@@ -29,7 +29,6 @@ from pipelines.records.matching import (
     comparable,
     differing,
     fingerprint,
-    identifying,
     identifying_keys,
     same_title,
     with_plain_blanks,
@@ -172,9 +171,7 @@ class PublicationType(ResourceType, frozen=True):
         return compact_json(without_addresses({"id": record.get("id"), "cover": cover, "assets": assets}))
 
     def match_keys(self, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-        entries = values.get(IDENTIFIER_LIST, ())
-        identifiers = (identifier for entry in entries for identifier in self.kinds.read(entry["type"], entry["value"]))
-        for kind, value in identifying(values, identifiers, self.kinds):
+        for kind, value in identifying_keys(values, self.kinds):
             yield IDENTIFIER, kind, value
         if (text := fingerprint(values)) is not None:
             yield "fingerprint", "fingerprint", text
@@ -202,12 +199,12 @@ class PublicationType(ResourceType, frozen=True):
 
     def may_be(self, sent: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
         """It has an identifier or the title of what was sent."""
-        expected, actual = form_of(sent, self.kinds), form_of(made, self.kinds)
-        title = fingerprint(expected.fields)
+        expected, actual = form_of(sent, self.kinds).fields, form_of(made, self.kinds).fields
+        title = fingerprint(expected)
         return (
             not {*identifying_keys(expected, self.kinds)}.isdisjoint(identifying_keys(actual, self.kinds))
-            or (title is not None and fingerprint(actual.fields) == title)
-            or same_title(expected.fields, actual.fields)
+            or (title is not None and fingerprint(actual) == title)
+            or same_title(expected, actual)
         )
 
     def title(self, values: Mapping[str, Any]) -> str | None:

@@ -6,7 +6,7 @@ about everything else.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -50,9 +50,9 @@ class Outcome(NamedTuple):
         """The fields of these verdicts, in the order in which they are sent."""
         return [name for name, verdict in self.verdicts.items() if verdict in verdicts]
 
-    def both(self, *verdicts: FieldVerdict) -> dict[str, list[str | None]]:
-        """The same fields with the values of both sides."""
-        return {name: [self.source.get(name), self.target.get(name)] for name in self.with_verdict(*verdicts)}
+    def both(self, names: Iterable[str]) -> dict[str, list[str | None]]:
+        """Fields with the values of both sides."""
+        return {name: [self.source.get(name), self.target.get(name)] for name in names}
 
 
 def compared_fields(resource_type: ResourceType, ids: TargetIds) -> list[str]:
@@ -159,12 +159,11 @@ class RowMaker:
         for name in resource.posted.keys() & {*sent}:
             references[name] = self._added_later(name, match.source.values.get(name, []), references.get(name))
         at_once = [name for name in sent if name not in references]
-        kept = {
-            name: values
-            for name, values in outcome.both(FieldVerdict.SAME).items()
-            if name in match.wanted and values[0] != values[1]
-        }
-        expected = self._expected(outcome, at_once, kept, references)
+        same = outcome.with_verdict(FieldVerdict.SAME)
+        kept = outcome.both(
+            name for name in same if name in match.wanted and outcome.source.get(name) != outcome.target.get(name)
+        )
+        expected = self._expected(outcome, at_once, same, kept, references)
         described = files_of(match.described)
         files = self._files(match, described, outcome.action)
         if action == Action.UNCHANGED and any(file.action == FileAction.UPLOAD for file in files):
@@ -185,7 +184,7 @@ class RowMaker:
             payload=self._payload(match, at_once, is_new=action == Action.CREATE),
             before=self._before(match, sent) if outcome.action == Action.PATCH else {},
             expected=expected,
-            differing=outcome.both(*CONFLICTS),
+            differing=outcome.both(outcome.with_verdict(*CONFLICTS)),
             reason=reason,
             candidates=match.twins if reason == TWINS else match.candidates,
             files=files,
@@ -227,7 +226,12 @@ class RowMaker:
         return {name: whole.get(name) for name in names}
 
     def _expected(
-        self, outcome: Outcome, sent: Sequence[str], kept: Container[str], references: Mapping[str, Any]
+        self,
+        outcome: Outcome,
+        sent: Sequence[str],
+        same: Sequence[str],
+        kept: Container[str],
+        references: Container[str],
     ) -> dict[str, str | None]:
         """Field → digest of the value that the target should have afterwards, also where the service is known to keep another one.
 
@@ -239,7 +243,7 @@ class RowMaker:
         else:
             names = [*sent]
         expected = {name: digest(source.get(name)) for name in names if name not in references}
-        for name in outcome.with_verdict(FieldVerdict.SAME):
+        for name in same:
             if name not in references:
                 expected[name] = digest((source if name in kept else target).get(name))
         return expected
