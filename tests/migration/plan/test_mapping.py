@@ -895,6 +895,7 @@ def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
         ("[tasks.requests]\nverb = 'PUT'", "[tasks] requests: unknown key verb"),
         ("[tasks.requests]\nleave_out = ['a']", "unknown key leave_out"),
         ("[publications.requests]\nmethod = 'PUT'", "publications are changed by PATCH"),
+        ("[tasks.fields]\na = { leads_to = 'nothing', many = true, post = 'a id' }", "no plain values"),
         ("[tasks.fields]\na = { kinds = { Desk = 'locations' } }", "with `kind`"),
         ("[tasks.fields]\na = { leads_to = 'users', values = { 7 = '9' } }", "stand for none"),
         ("[tasks.fields]\na = { kind = 'b', kinds = { Desk = 'location' } }", "did you mean 'locations'"),
