@@ -212,7 +212,8 @@ SLICE = 20_000
 def in_places(batches: Iterable[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBatch]:
     """Yield rows in the order of their column `place`, `STEP` at a time, through a file in `folder` for each `SLICE` of places.
 
-    DuckDB's own sort runs out of memory where such wide rows are twice as large as its limit.
+    DuckDB's own sort runs out of memory where such wide rows are twice as large as its limit. They are read again at once, so that
+    compressing them would cost more than it saves.
     """
     with tempfile.TemporaryDirectory(dir=folder) as unordered, ExitStack() as stack:
         files = dict[str, pa.ipc.RecordBatchStreamWriter]()
@@ -221,15 +222,12 @@ def in_places(batches: Iterable[pa.RecordBatch], folder: Path) -> Iterator[pa.Re
             for number in pc.unique(slices):
                 path = str(Path(unordered, f"{number.as_py():09}"))
                 if path not in files:
-                    files[path] = stack.enter_context(pa.ipc.new_stream(path, batch.schema, options=_COMPRESSED))
+                    files[path] = stack.enter_context(pa.ipc.new_stream(path, batch.schema))
                 files[path].write_batch(batch.filter(pc.equal(slices, number)))
         stack.close()
         for path in sorted(files):
             with pa.ipc.open_stream(Path(path).read_bytes()) as rows:
                 yield from rows.read_all().sort_by("place").to_batches(STEP)
-
-
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
 @contextmanager
