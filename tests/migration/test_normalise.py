@@ -120,27 +120,6 @@ def test_what_cannot_be_sent_is_listed(value: Any) -> None:
     assert "X-Amz-Signature" not in repr(unsent)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "is_taken"),
-    [
-        ("binding", "paper", True),
-        ("binding", ["paper", 7, True], True),
-        ("binding", "cloth", False),
-        ("pages", 12, True),
-        ("pages", 12.0, True),
-        ("pages", "12", False),
-        ("pages", 12.5, False),
-        ("pages", True, False),
-        ("marks", ["a", None], True),
-        ("marks", ["a", 1], False),
-        ("marks", "a", False),
-    ],
-)
-def test_values_that_the_target_does_not_take_are_not_sent(name: str, value: Any, is_taken: bool) -> None:
-    form = ADDITIONAL.form({"id": 7, name: value})
-    assert (name in form.values, name in form.unsent) == (is_taken, not is_taken)
-
-
 @given(records, st.sampled_from([STANDARD_KINDS, PMCID]), st.sampled_from([GOOD, SENT, frozenset(VERDICTS)]))
 @example(Members((("assets", Members(())),)), STANDARD_KINDS, GOOD)
 def test_any_record_reads_as_its_form(value: Any, kinds: Kinds, sent: frozenset[str]) -> None:

@@ -86,26 +86,6 @@ def follow_with(learners: dict[str, TypeLearner], text: str) -> ResourceType:
     return file_of(text).follow(learners["hard_copies"].type)
 
 
-@pytest.mark.parametrize(
-    "held", [{"at": "DEP"}, [{"at": "DEP"}], {"1": "DEP"}, ["DEP"]], ids=["object", "entries", "map", "list"]
-)
-def test_a_code_is_found_at_any_depth_and_never_sent_without_an_answer(tmp_path: Path, held: Any) -> None:
-    copies = [{"id": 1, "barcode": "B1", "held": held}]
-    learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], [MAIN])
-    for sent in (without_questions(learners["hard_copies"].type), follow_with(learners, text_of(learners.values()))):
-        form = sent.form(copies[0])
-        assert "DEP" not in str(form.values)
-        assert form.why
-
-
-@pytest.mark.parametrize("code", ["dep", "DEP/7", "DEP, MAIN"])
-def test_a_code_is_found_in_any_case_and_in_a_part_of_a_text(tmp_path: Path, code: str) -> None:
-    """Also where some of the codes are those of no record."""
-    copies = [{"id": n, "barcode": f"B{n}", "place": place} for n, place in enumerate((code, "MAIN", "GONE"), 1)]
-    learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], [MAIN, ("DEP", "Annex")])
-    assert code in file_of(text_of(learners.values())).resources["hard_copies"].named["place"].values
-
-
 @pytest.mark.parametrize("value", [True, 1, {"since": 2020}])
 def test_codes_as_keys_are_not_sent(tmp_path: Path, value: Any) -> None:
     """Whatever stands beside them, such as a number that may be an id, too."""
@@ -195,17 +175,3 @@ def test_what_names_the_record_itself_is_no_code(tmp_path: Path) -> None:
     types = {"collections": without_questions(learner.type)}
     texts = {("collections", path): known for path, known in learner.texts().items()}
     assert "name" not in differing_codes(texts, types, source, target).get("collections", {})
-
-
-def test_a_text_that_is_always_the_own_code_of_its_record_is_not_asked(tmp_path: Path) -> None:
-    """Such as the last part of an address, made of the title."""
-    rooms = [
-        [{"id": n, "code": code, "name": name, "slug": code.lower()} for n, (code, name) in enumerate(coded, 1)]
-        for coded in ([MAIN, DEPOT], [MAIN, ("DEP", "Annex")])
-    ]
-    source, target = (
-        {"locations": listing(tmp_path, side, records)} for side, records in zip("st", rooms, strict=True)
-    )
-    learner = learner_between("locations", source["locations"], target["locations"], source, same_service=True)
-    types, texts = {"locations": without_questions(learner.type)}, {("locations", "slug"): {"main", "dep"}}
-    assert differing_codes(texts, types, source, target) == {}

@@ -95,21 +95,6 @@ def test_values_are_ids_where_half_of_them_are_those_of_one_resource(
     assert ids[name].are_values == are_ids
 
 
-def test_quantities_of_publications_are_what_they_are_called(listings: Listings) -> None:
-    record = {"volume": 7, "shelf": {"pages": "7-8", "depth": 7}, "series": "No. 7"}
-    assert {*fields_with_ids([record], [*record], listings(**LIBRARY), asks_quantities=False)} == {"series"}
-
-
-@pytest.mark.parametrize(
-    ("name", "last", "are_places"), [("position", 2, True), ("position", 3, False), ("at", 2, False)]
-)
-def test_numbers_of_the_entries_of_a_list_are_no_ids(
-    listings: Listings, name: str, last: int, *, are_places: bool
-) -> None:
-    records = [{"entries": [{name: 1}, {name: last}]}, {"entries": [{name: 1}]}]
-    assert bool(fields_with_ids(records, ["entries"], listings(**LIBRARY))) != are_places
-
-
 @pytest.mark.parametrize(
     ("name", "value", "may_be"),
     [
@@ -126,11 +111,6 @@ def test_numbers_may_be_ids_of_records_that_were_not_read(
 ) -> None:
     of = [ids.of for ids in fields_with_ids([{name: value}], [name], listings(**LIBRARY), are_known=False).values()]
     assert of == ([{}] if may_be else [])
-
-
-def test_an_id_is_found_behind_any_number_of_names(listings: Listings) -> None:
-    record = {"by": {f"name{letter}{number}": "x" for letter in "ab" for number in range(1_000)} | {"z": 7000}}
-    assert fields_with_ids([record], ["by"], listings(**LIBRARY))["by"].of == {"users": 1}
 
 
 @pytest.mark.parametrize(

@@ -54,80 +54,6 @@ def test_numbers_that_lead_nobody_knows_where_are_left_out(resource: str, field:
     assert found.left_out[field] == LeftOut.UNKNOWN_REFERENCE
 
 
-HELD = {"location_id": 7, "shelf": "B"}
-TO_BOOKS = [{"data": {"type": "publications", "id": "7"}}, {"data": None}, {"note": "kept"}]
-
-
-@pytest.mark.parametrize(
-    ("resource", "field", "value", "leads_to", "sent"),
-    [
-        ("collections", "items", [{"id": 1, "position": 2, "copy": 7}], "hard_copies", [{"position": 2, "copy": 9}]),
-        (
-            "tasks",
-            "assignees",
-            [{"user": {"id": "7", "name": "A"}, "note": "N"}],
-            "users",
-            [{"user": {"id": "9"}, "note": "N"}],
-        ),
-        ("hard_copies", "holding", HELD, "locations", {**HELD, "location_id": 9}),
-        ("tasks", "work", {"publication": {"id": "7"}}, "publications", {"publication": {"id": "9"}}),
-        (
-            "tasks",
-            "publications",
-            TO_BOOKS,
-            "publications",
-            [{"data": {"type": "publications", "id": "9"}}, TO_BOOKS[2]],
-        ),
-    ],
-)
-def test_a_reference_in_objects_is_known(resource: str, field: str, value: Any, leads_to: str, sent: Any) -> None:
-    """What an object, or an entry of a list, says besides is sent, also without the number."""
-    found = learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value})
-    assert {*found.referred} == {leads_to}
-    assert body_of(found, {field: value}) == {field: sent}
-    assert body_of(found, {field: {"shelf": "B"}}) == ({field: {"shelf": "B"}} if "shelf" in value else {})
-
-
-def test_only_a_reference_of_the_record_itself_leads_to_its_own_kind_by_its_name() -> None:
-    """The children of an entry are not those of the collection that has the list; a tree of entries is left out as a whole."""
-    record = {
-        "id": 1,
-        "name": "N",
-        "owner_id": 7,
-        "book": 7,
-        "parent_id": 7,
-        "held": {"parent_id": 7},
-        "of": [{"row": 7, "children": [8]}],
-    }
-    found = learned("collections", record | {"nodes": [{"id": 7, "children": [{"id": 8, "children": []}]}]})
-    assert found.fields["parent_id"].leads_to == "collections"
-    assert found.fields["owner_id"].asks_where, "an owner may be an authority"
-    assert found.fields["book"].asks_where, "a book may be a copy"
-    assert found.fields["held/parent_id"].asks_where
-    assert found.fields["of"].entries["children"].asks_where
-    assert found.left_out == {"nodes": LeftOut.UNKNOWN_REFERENCE}
-
-
-def test_each_number_in_objects_leads_to_its_own_records() -> None:
-    """Also at depth, in lists within objects of lists. One of which nobody knows where it leads waits for an answer."""
-    holding = {"location_id": 7, "by": {"user_id": 3, "since": "2020"}, "donor_id": 4}
-    items = [{"position": 1, "publication": {"id": 7}, "added_by": {"user_id": 3}, "task_ids": [1, 2]}]
-    found = learned("hard_copies", {"id": 1, "barcode": "B", "holding": holding, "items": items})
-    known = without_questions(found)
-    assert found.fields["holding/donor_id"].asks_where
-    assert known.left_out == {"holding/donor_id": LeftOut.UNKNOWN_REFERENCE}
-    assert known.references == {
-        "holding/location_id": ("locations",),
-        "holding/by/user_id": ("users",),
-        "items": ("publications", "users", "tasks"),
-    }
-    assert body_of(known, {"holding": holding, "items": items}) == {
-        "holding": {"location_id": 9, "by": {"user_id": 9, "since": "2020"}},
-        "items": [{"position": 1, "publication": {"id": 9}, "added_by": {"user_id": 9}, "task_ids": [9, 9]}],
-    }
-    assert known.form({"holding": holding}).unsent == {"holding/donor_id": 4}
-
-
 def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:
     record = {
         "id": "1",
@@ -150,24 +76,6 @@ def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:
     }
     cleared = found.fields["relationships/location/data/id"].payload("relationships/location/data/id", None)
     assert nested(cleared) == {"relationships": {"location": {"data": None}}}
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("priority", 3),
-        ("due", "2026-12-01"),
-        ("labels", ["a"]),
-        ("done", True),
-        ("external_id", "A-12"),
-        ("wikidata_ids", ["Q42"]),
-        ("location_type", "shelf"),
-    ],
-)
-def test_other_values_are_sent(name: str, value: Any) -> None:
-    found = learned("tasks", {"id": 1, "title": "T", name: value})
-    assert name in found.fields
-    assert not found.left_out
 
 
 @pytest.mark.parametrize("resource", [PUBLICATIONS, "tasks"])
@@ -228,24 +136,6 @@ def test_more_of_an_author_is_sent_where_the_description_takes_it() -> None:
     assert form.values["authors"] == sent
     assert {*form.unsent} == {"authors[0].authority_id", "authors[0].href", "authors[0].role"}
     assert learned(PUBLICATIONS, record).form(record).values["authors"][0] == {"name": "A", "type": "person"}
-
-
-@pytest.mark.parametrize("read_only", [False, True])
-def test_a_counter_is_sent_where_the_description_takes_it(read_only: bool) -> None:
-    schema = takes(title="string", page_count=of_type("integer", read_only=read_only))
-    record = {"id": 1, "title": "T", "page_count": 320, "assets_count": 2}
-    found = learned(PUBLICATIONS, record, schema)
-    assert found.values(record) == {"title": "T"} | ({} if read_only else {"page_count": 320})
-    assert "page_count" not in learned(PUBLICATIONS, record).values(record)
-
-
-def test_documented_fields_of_publications_are_not_taken_for_others_of_a_similar_name() -> None:
-    """`category_ids` is read neither as `categories`, which the document has, nor as `category`, which has names and no ids."""
-    record = {"id": 1, "title": "T", "category": ["x"], "categories": [{"name": "Maps"}]}
-    schema = takes(category_ids=of_type("array", entries=of_type("string")))
-    found = learned(PUBLICATIONS, record, schema)
-    assert found.values(record) == {"title": "T", "categories": [{"name": "Maps"}]}
-    assert found.form(record).unsent == {"category": ["x"]}
 
 
 def test_a_link_among_addresses_is_named() -> None:

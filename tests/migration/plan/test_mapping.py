@@ -259,40 +259,6 @@ def test_a_line_with_another_name_moves_no_number_and_has_come_back_under_its_ow
     assert all(f'"{value}"' in named for value in ("x", "R")), "nothing is lost without a word"
 
 
-@pytest.mark.parametrize(
-    ("at", "unsent"),
-    [
-        ({"location_id": 1, "row/column": "A"}, {"at/row~1column": "A"}),
-        ({"location_id": 1, "later": "A"}, {"at/later": "A"}),
-        (7, {"at": 7}),
-        (["A"], {"at": ["A"]}),
-        ([{"location_id": 1}], {"at/location_id": [1]}),
-        (None, {}),
-        (
-            {"location_id": 1, "id": 3, "links": {"self": "/at/3"}, "created_at": "2020-01-02"},
-            {"at/created_at": "2020-01-02"},
-        ),
-    ],
-)
-def test_what_an_object_has_besides_is_named(tmp_path: Path, at: Any, unsent: Json) -> None:
-    """Also where a record has something else in its place, or its name has the sign of a path."""
-    record = {"id": 1, "title": "T", "at": {"location_id": 1, "row": "R"}}
-    learner = learner_of(tmp_path, [record])
-    assert learner.type.form(record).unsent == {}
-    assert learner.type.form(record | {"at": at}).unsent == unsent
-
-
-@pytest.mark.parametrize("line", ["shelf = {}", 'shelf = { leads_to = "" }', 'rack = { from = ["shelf"] }', ""])
-def test_numbers_of_records_are_sent_only_where_the_file_says_what_they_are(tmp_path: Path, line: str) -> None:
-    """A line without `leads_to` is no answer; neither is what fills a field that is demanded."""
-    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "shelf": 1}])
-    same = '["title"]' if line else '["title", "shelf"]'
-    form = (
-        file_of(f"[tasks]\nsame = {same}\n[tasks.fields]\n{line}").follow(learner.type).form({"title": "A", "shelf": 1})
-    )
-    assert (form.values, form.why) == ({"title": "A"}, {"shelf": LeftOut.UNKNOWN_REFERENCE})
-
-
 @pytest.mark.parametrize("resource", ["tasks", "users"])
 def test_a_demanded_field_that_is_left_out_is_filled_and_never_sent(tmp_path: Path, resource: str) -> None:
     record = {"id": 1, "title": "A", "kept": {"1": "lent", "2": "here"}, "filled": {"by": 1}}
@@ -373,19 +339,6 @@ def test_a_reference_that_a_list_has_twice_is_sent_twice(tmp_path: Path) -> None
     assert learned.compared_record(body) == learned.compared_record(body | {"location_ids": [101, 102]})
 
 
-def test_numbers_in_entries_are_asked_whatever_the_list_is_called(tmp_path: Path) -> None:
-    entries = [{"a": 5, "b": 1, "position": 1}, {"a": 6, "b": 2, "position": 2}]
-    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "items": entries}], read=["users"])
-    text = text_of([learner])
-    assert (
-        'items = { many = true, entries = { a = { leads_to = "?" }, b = { leads_to = "?" }, position = {} } }' in text
-    )
-    answered = file_of(text.replace('a = { leads_to = "?"', 'a = { leads_to = "users"').replace('"?"', '"locations"'))
-    learned = answered.follow(learner.type)
-    body = body_of(learned, {"items": entries[:1]}, lambda _resource, number: (True, number + 100))
-    assert body == {"items": [{"a": 105, "b": 101, "position": 1}]}
-
-
 def test_a_demanded_field_that_some_records_lack_is_a_question(tmp_path: Path) -> None:
     records = [{"id": 1, "title": "A", "desk": "east"}, {"id": 2, "title": "B", "desk": None}]
     learner = learner_of(tmp_path, records, takes("title", "desk", title="", desk=""))
@@ -423,17 +376,6 @@ def test_answers_that_the_description_does_not_take_are_named(tmp_path: Path) ->
         doubts = answered.doubtful_answers(learner)
         assert [doubt.partition(":")[0] for doubt in doubts] == [f"tasks.{name}" for name in named]
         assert answered.follow(learner.type).form({"id": 2, "title": "B", "state": "shut"}).values["state"] == state
-
-
-def test_a_plan_follows_the_file_to_the_letter(tmp_path: Path) -> None:
-    """A field that a person takes out is left out, one that the description lacks is sent where the file says so."""
-    records = [{"id": 1, "title": "A", "note": "N", "colour": "red"}]
-    learner = learner_of(tmp_path, records, takes(title="", note=""))
-    assert learner.type.form(records[0]).values == {"title": "A", "note": "N"}
-    learned = file_of('[tasks]\nsame = ["title", "colour"]').follow(learner.type)
-    form = learned.form(records[0])
-    assert (form.values, form.why) == ({"title": "A", "colour": "red"}, {"note": LeftOut.NOT_MAPPED})
-    assert learned.unproved == ("colour",)
 
 
 @pytest.mark.parametrize(
@@ -535,25 +477,6 @@ def test_a_kind_that_names_nothing_is_a_question(tmp_path: Path, pair: Callable[
         assert {*led.why.values()} == ({LeftOut.NOT_MAPPED} if sent is None else set())
 
 
-@pytest.mark.parametrize("described", [True, False])
-def test_plain_values_with_a_word_beside_them_are_sent_with_it(tmp_path: Path, *, described: bool) -> None:
-    """`type` is no kind of a record where a person says that the value beside it is none."""
-    values = {
-        "price": {"type": "list", "value": 1},
-        "measures": [{"type": "height", "value": 5}, {"type": "width", "value": 2.5}, {"type": "depth"}],
-        "contact": {"type": "phone", "value": "1 2"},
-        "box_type": "B",
-        "box_id": 2,
-    }
-    records = [{"id": number, "title": f"T{number}", **values} for number in (1, 2)]
-    fields = {name: described_as(value) for name, value in records[0].items()}
-    learner = learner_of(tmp_path, records, takes(**fields) if described else None, read=["users"])
-    assert "It takes other fields" not in text_of([learner])
-    answered = file_of(text_of([learner]).replace('"?"', '"nothing"')).follow(learner.type)
-    assert body_of(answered, records[0]) == {"title": "T1", **values}
-    assert not answered.form(records[0]).unsent
-
-
 def test_values_within_objects_that_the_target_does_not_take_are_asked(tmp_path: Path) -> None:
     """Objects whose values it takes stay whole."""
     conditions = of_type(
@@ -609,22 +532,6 @@ def test_a_kind_that_no_record_has_is_named(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("values", [(5, 6, -1), ("5", "6", "nobody"), (5, "6", "none")], ids=["-1", "texts", "both"])
-def test_a_value_that_stands_for_no_record_is_left_out_and_ends_no_question(
-    tmp_path: Path, values: tuple[Any, ...]
-) -> None:
-    records = [{"id": number, "title": f"T{number}", "who": value} for number, value in enumerate(values, 1)]
-    learner = learner_of(tmp_path, records, read=["users"])
-    text = text_of([learner])
-    assert [question.field for question in file_of(text).questions()] == ["who"]
-    learned = file_of(text.replace('"?"', '"users"')).follow(learner.type)
-    led = [
-        mapped(learned, learned.form(record), lambda _resource, number: (number in {5, 6}, 50)) for record in records
-    ]
-    assert ["who" in form.values for form in led] == [True, True, False]
-    assert led[-1].why
-
-
 def test_a_state_is_set_by_the_described_request_of_its_name(tmp_path: Path) -> None:
     record = {"id": 1, "name": "A", "published_at": "2026-11-01T10:00:00Z", "looked_at": "2026-11-02T10:00:00Z"}
     schema = takes(name="string")
@@ -637,29 +544,6 @@ def test_a_state_is_set_by_the_described_request_of_its_name(tmp_path: Path) -> 
         {"published_at": "PATCH publish"},
         ("looked_at",),
     )
-
-
-def test_ids_are_sent_in_the_form_in_which_the_target_shows_them(tmp_path: Path) -> None:
-    records = [{"id": 1, "title": "A", "publication_id": "7"}]
-    learner = learner_of(tmp_path, records, target=[{"id": 9, "title": "B", "publication_id": 70}])
-    assert learner.type.fields["publication_id"].sent_as == "number"
-
-
-def test_a_field_that_the_file_alone_makes_a_reference_has_the_form_of_its_line(tmp_path: Path) -> None:
-    """What the description says of its type is said of what is sent, and not of the id."""
-    schema = takes(title="string", who="string")
-    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "who": "x"}], schema, read=["users"])
-    line = 'who = { leads_to = "users", sent_as = "text" }'
-    followed = file_of(f'[tasks]\nsame = ["title"]\n[tasks.fields]\n{line}\n').follow(learner.type)
-    assert followed.form({"title": "A", "who": "5"}).values == {"title": "A", "who": 5}
-
-
-def test_what_the_target_takes_and_shows_counts_although_the_source_has_another_type(tmp_path: Path) -> None:
-    source = listing(tmp_path, "tasks", [{"id": 1, "title": "A", "new": "Y"}])
-    target = listing(tmp_path, "target", [{"id": 9, "title": "B", "new": True}])
-    schema = takes(title="string", new="boolean")
-    learned = learner_between("tasks", source, target, {}, schema, same_service=True).type
-    assert learned.form({"title": "A", "new": "Y"}).why == {"new": LeftOut.OTHER_TYPE}
 
 
 def test_the_form_of_requests_is_a_line_that_a_plan_follows(tmp_path: Path) -> None:
@@ -697,24 +581,6 @@ def test_names_within_objects_are_read_in_any_spelling(tmp_path: Path, *, many: 
         assert not file_of(text).questions()
         sent = body_of(file_of(text).follow(learner.type), records[0])["loan"]
         assert (sent[0] if many else sent) == {"user_id": 9, "due_on": "2026-12-01"}
-
-
-def test_a_list_of_objects_may_have_another_spelling_itself(tmp_path: Path) -> None:
-    records = [{"id": 1, "title": "A", "openLoans": [{"userId": 5, "dueOn": "2026-12-01"}]}]
-    loan = of_type("object", members={"user_id": of_type("integer"), "due_on": of_type("string")})
-    learner = learner_of(
-        tmp_path, records, takes(title="string", open_loans=of_type("array", entries=loan)), read=["users"]
-    )
-    sent = body_of(file_of(text_of([learner])).follow(learner.type), records[0])
-    assert sent == {"title": "A", "open_loans": [{"user_id": 9, "due_on": "2026-12-01"}]}
-
-
-@pytest.mark.parametrize("name", ["call_number", "callNumber", "call-number"])
-def test_what_names_a_record_is_not_asked_in_any_spelling(tmp_path: Path, name: str) -> None:
-    records = [{"id": n, "publication_id": 5, name: f"C {n}"} for n in (1, 2)]
-    assert not file_of(
-        text_of([learner_of(tmp_path, records, resource="hard_copies", read=["publications"])])
-    ).questions()
 
 
 @pytest.mark.parametrize(
@@ -841,13 +707,6 @@ def test_objects_within_a_documented_list_of_users_are_asked(tmp_path: Path) -> 
     assert [question.field for question in file_of(text_of([learner])).questions()] == ["roles"]
 
 
-def test_one_word_that_the_target_never_has_is_asked_and_no_name_of_a_person(tmp_path: Path) -> None:
-    records = [{"id": n, "title": f"T{n}", "state": "in", "handled_by": "Anna"} for n in range(3, 6)]
-    target = [{"id": n, "title": f"S{n}", "state": "IN", "handled_by": "Xaver"} for n in range(3, 6)]
-    [question] = file_of(text := text_of([learner_of(tmp_path, records, target=target)])).questions()
-    assert (question.field, "Anna" in text, "Xaver" in text) == ("state", False, False)
-
-
 def test_no_example_is_as_long_as_a_telephone_number(tmp_path: Path) -> None:
     text = text_of(
         [
@@ -857,16 +716,6 @@ def test_no_example_is_as_long_as_a_telephone_number(tmp_path: Path) -> None:
         ]
     )
     assert "0170" not in text
-
-
-def test_gone_fields_are_marked_and_come_back(tmp_path: Path) -> None:
-    with_both = learner_of(tmp_path, [{"id": 1, "title": "A", "note": "N"}])
-    text = text_of([with_both])
-    without = text_of([learner_of(tmp_path, [{"id": 1, "title": "A"}])], text)
-    assert "# No record has any more: note\n" in without
-    unknown = text.replace("[tasks]", '[tasks]\nleft_out = ["never"]')
-    assert "# No record has any more: never\n" in text_of([with_both], unknown)
-    assert text_of([with_both], without) == text
 
 
 @pytest.mark.parametrize(
@@ -969,47 +818,12 @@ def test_what_stands_beside_an_id_is_a_copy_only_of_what_that_record_has(tmp_pat
     assert body_of(answered.follow(learned), records[0]) == {"title": "T1", "host": {"id": 9, "volume": "first"}}
 
 
-@pytest.mark.parametrize(("no", "yes"), [("N", "Y"), (0, 1)])
-def test_words_and_numbers_for_a_boolean_are_asked(tmp_path: Path, no: str | int, yes: str | int) -> None:
-    records: list[Json] = [
-        {"id": number, "title": f"T{number}", "lent": (yes, no)[number % 2]} for number in range(1, 7)
-    ]
-    learner = learner_of(tmp_path, records, takes(title="string", lent="boolean", site="string"))
-    text = text_of([learner])
-    assert "It takes other fields, too, which no record of the source has: site." in text
-    assert f'lent = {{ values = {{ {no} = "?", {yes} = "?" }} }}' in text
-    answered = file_of(text.replace(f'{no} = "?"', f"{no} = false").replace(f'{yes} = "?"', f"{yes} = true"))
-    answered = answered.follow(learner.type)
-    assert [body_of(answered, record)["lent"] for record in records[:2]] == [False, True]
-
-
-def test_words_that_came_after_the_answers_are_not_sent(tmp_path: Path) -> None:
-    words = ["ja", "nein", "ja", "nein", "ja", "nein"]
-    records: list[Json] = [{"id": number, "title": f"T{number}", "state": word} for number, word in enumerate(words, 1)]
-    target = [{"id": number, "title": f"X{number}", "state": "yes"} for number in (1, 2)]
-    file = file_of(text_of([learner_of(tmp_path, records, target=target)]).replace('"?"', '"yes"'))
-    later = [*records, {"id": 7, "title": "T7", "state": "vielleicht"}]
-    form = file.follow(learner_of(tmp_path, later, target=target).asked).form(later[-1])
-    assert (form.values, form.why) == ({"title": "T7"}, {"state": LeftOut.UNKNOWN_REFERENCE})
-
-
 def test_names_of_persons_as_keys_are_not_in_the_file(tmp_path: Path) -> None:
     """I10: keys of several words are values, not names of fields."""
     records: list[Json] = [{"id": 1, "title": "A", "taken_part": {"Ada Byron": {"user_id": 5}}}]
     text = text_of([learner_of(tmp_path, records, read=["users"])])
     assert "taken_part" in text
     assert "Ada" not in text
-
-
-def test_a_reference_with_a_line_is_sent_although_one_beside_it_is_left_out(tmp_path: Path) -> None:
-    records: list[Json] = [{"id": 1, "title": "A", "place": {"location_id": 1, "shelf_id": 2, "since": "May"}}]
-    learner = learner_of(tmp_path, records)
-    file = file_of(
-        '[tasks]\nsame = ["title", "place/since"]\nleft_out = ["place/shelf_id"]\n'
-        '[tasks.fields]\n"place/location_id" = { leads_to = "locations" }\n'
-    )
-    sent = {"title": "A", "place": {"location_id": 9, "since": "May"}}
-    assert body_of(file.follow(learner.type), records[0]) == sent
 
 
 def test_a_number_of_no_record_is_sent_as_none(tmp_path: Path) -> None:
@@ -1026,37 +840,6 @@ def test_a_number_of_no_record_is_sent_as_none(tmp_path: Path) -> None:
         {"title": "B", "holder_id": 9},
     ]
     assert learned.form(records[0]).unsent == {}
-
-
-def test_a_field_sent_as_it_stands_is_asked_once_it_has_ids_of_records(tmp_path: Path) -> None:
-    """A plan leaves it out until then, and its name goes from `same` into a question."""
-    libraries = [
-        [{"id": n, "title": f"T{letter}", "shelf": shelf, "kept": {"in": shelf}} for n, letter in ((3, "A"), (4, "B"))]
-        for shelf in ("A", "1")
-    ]
-    early, late = (learner_of(tmp_path, records) for records in libraries)
-    text = text_of([early])
-    assert 'same = ["title", "shelf", "kept"]' in text
-    followed = file_of(text).follow(late.type)
-    form = followed.form(libraries[1][0])
-    assert (form.values, {*form.why}) == ({"title": "TA"}, {"shelf", "kept/in"})
-    again = text_of([late], text)
-    assert 'same = ["title"]' in again
-    assert [question.field for question in file_of(again).questions()] == ["shelf", "kept/in"]
-    assert text_of([late], again) == again
-    answered = file_of(again.replace('leads_to = "?"', 'leads_to = "locations"')).follow(late.type)
-    assert body_of(answered, libraries[1][0]) == {"title": "TA", "shelf": "9", "kept": {"in": "9"}}
-
-
-def test_values_are_an_answer_where_numbers_may_be_ids(tmp_path: Path) -> None:
-    """Of the states of a task, which are no records that Bookferry knows."""
-    record = {"id": 3, "title": "A", "state": {"no": 1}}
-    learner = learner_of(tmp_path, [record])
-    line = '"state/no" = { leads_to = "?" }'
-    text = text_of([learner])
-    assert line in text
-    answered = file_of(text.replace(line, '"state/no" = { values = { 1 = 5 } }'))
-    assert body_of(answered.follow(learner.type), record) == {"title": "A", "state": {"no": 5}}
 
 
 def test_an_answer_that_leads_texts_with_ids_in_them_to_records_is_named(tmp_path: Path) -> None:
