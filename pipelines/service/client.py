@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,6 +24,7 @@ from pipelines.service.http.envelope import record_with_id
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.redirects import at_other_slash
 from pipelines.service.http.responses import (
+    CreationAnswer,
     as_object,
     check_response,
     created,
@@ -204,17 +205,15 @@ class LibraryClient:
         self,
         path: str,
         body: Mapping[str, Any],
+        answer: CreationAnswer,
         *,
-        fields: Collection[str],
-        answer_id: str = "",
         on_leave: Callable[[], None] = lambda: None,
     ) -> dict[str, Any]:
         """Send a POST that creates a record; return the record of the response, with its id.
 
-        `fields`: the names that were sent; `answer_id`: the path of the id in the response, where that is known.
         Raises the errors of `write`; `UnnamedRecordError` after a success that does not name the record: it must not be sent again.
         """
-        return created(self._written("POST", path, body, on_leave), fields, answer_id)
+        return created(self._written("POST", path, body, on_leave), answer)
 
     def _written(
         self, method: str, path: str, body: Mapping[str, Any] | None, on_leave: Callable[[], None]

@@ -110,13 +110,13 @@ def facts(name: str = "old-to-new-20261121T203000Z", **values: Any) -> PlanFacts
     return PlanFacts(**{**empty, **values})
 
 
-def plan_of(folder: Path, rows: Iterable[PlanRow] = (), **values: Any) -> Plan:
-    """A sealed plan in a folder."""
+def plan_of(folder: Path, rows: Iterable[PlanRow] = (), there: Iterable[dict[str, Any]] = (), **values: Any) -> Plan:
+    """A sealed plan in a folder. `there`: the publications that the target had when it was made."""
     folder.mkdir(parents=True)
     rows = [*rows]
     lines = [*map(stored_row, rows)]
     for resource in {row.resource for row in rows}:
-        write_side(Side(folder / TARGET, resource), (), TYPES[resource])
+        write_side(Side(folder / TARGET, resource), there if resource == PUBLICATIONS else (), TYPES[resource])
     with table_writer(folder / ROWS, PLAN) as writer:
         if lines:
             writer.write(batch_of_rows(PLAN, lines))

@@ -14,7 +14,9 @@ from pipelines.migration.model.journal_entries import JournalEntry, WriteKind
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import RecordListing
+from pipelines.records.values import RecordId
 from pipelines.service.client import LibraryClient
+from pipelines.service.http.responses import CreationAnswer
 
 ReadListing = Callable[[str], AbstractContextManager[RecordListing]]
 """Lists a resource of the target now, proved complete, for the length of the block."""
@@ -33,6 +35,8 @@ class Request(NamedTuple):
     """The names of the fields that are sent."""
     answer_id: str = ""
     """As `ResourceType.answer_id`, of a creation."""
+    resource: str = ""
+    """Of which it creates a record; empty for what is no resource."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,16 @@ class Step:
             return self.client.write(request.method, request.path, request.body, on_leave=leave)
 
     def create(self, request: Request, number: int) -> dict[str, Any]:
-        """Send the request of an entry that creates a record; returns that, with its id."""
-        path, body, fields, answer_id = request[1:]
+        """Send the request of an entry that creates a record; returns that, with its id.
+
+        An id that the target had before, or that another entry has, is that of another record: the answer does not name the new one.
+        """
+        path, body, fields, answer_id, resource = request[1:]
+
+        def is_new(target_id: RecordId) -> bool:
+            ids = [target_id]
+            return not (self.plan.ids_when_planned(resource, ids) or self.journal.known_ids(resource, ids))
+
+        form = CreationAnswer(fields, resource, answer_id, is_new if resource else lambda _id: True)
         with self.journal.sending(number) as leave:
-            return self.client.create(path, body or {}, fields=fields, answer_id=answer_id, on_leave=leave)
+            return self.client.create(path, body or {}, form, on_leave=leave)

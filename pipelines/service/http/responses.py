@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import unquote
 
 import httpx
@@ -20,9 +20,9 @@ from pipelines.errors import (
     UnclearError,
     UnnamedRecordError,
 )
-from pipelines.records.shapes.field_names import resource_called, resource_named, stem_of
+from pipelines.records.shapes.field_names import resource_named, stem_of
 from pipelines.records.tables.registry import PERSONAL
-from pipelines.records.values import RecordId, decode_json, record_id
+from pipelines.records.values import RecordId, as_id, decode_json, record_id
 from pipelines.service.http.envelope import created_record, record_named_at
 from pipelines.service.http.failures import (
     describe_request,
@@ -70,22 +70,34 @@ def write_result(response: httpx.Response) -> Any:
         raise
 
 
-def created(response: httpx.Response, fields: Collection[str], answer_id: str = "") -> dict[str, Any]:
-    """Returns the record that a POST created, with its id. `fields`: the names that were sent; `answer_id`: the path of the id, if known.
+class CreationAnswer(NamedTuple):
+    """What is known of the answer to a POST that creates a record."""
+
+    fields: Collection[str]
+    """The names that were sent."""
+    resource: str
+    answer_id: str
+    """The path of the id in the answer; empty where that is not known."""
+    is_new: Callable[[RecordId], bool]
+    """Whether an id may be that of a new record."""
+
+
+def created(response: httpx.Response, expected: CreationAnswer) -> dict[str, Any]:
+    """Returns the record that a POST created, with its id.
 
     Raises `UnnamedRecordError` for a success that does not name it, and else the errors of `write_result`. The id may be that of the
     header `Location`. After a 202, the id alone may be that of a job.
     """
     answer = write_result(response)
-    resource = resource_called(stem_of(response.request.url.path.rpartition("/")[2])) or ""
+    fields, resource, answer_id, is_new = expected
     record = record_named_at(answer, answer_id) if answer_id else created_record(answer, fields, resource)
     if record is not None and response.status_code == HTTPStatus.ACCEPTED and record.keys().isdisjoint(fields):
         record = None
     elif record is None and (number := _located(response)) is not None:
         record = {**(answer if isinstance(answer, dict) else {}), "id": number}
-    if record is None:
+    if record is None or not is_new(as_id(str(record["id"]))):
         raise unclear_error(
-            response.request, f"{status_line(response)}, and nothing in it names one record: {_shown(response)}"
+            response.request, f"{status_line(response)}, and nothing in it names one new record: {_shown(response)}"
         )
     return record
 

@@ -45,12 +45,12 @@ class Home:
         self.library, self.client, self.journal = library, client, journal
         self.folder, self.state = place
 
-    def apply(self, rows: Iterable[PlanRow], plan: str = "plan") -> ApplyResult:
-        """Apply a plan of these rows as a process that begins now."""
+    def apply(self, rows: Iterable[PlanRow], plan: str = "plan", there: Iterable[dict[str, Any]] = ()) -> ApplyResult:
+        """Apply a plan of these rows as a process that begins now. `there`: what the target had when the plan was made."""
         rows = list(rows)
         counts = {"publications": dict(Counter(str(one.action) for one in rows))}
         folder = self.folder / f"{plan}-{len(list(self.folder.glob(f'{plan}-*')))}" / plan
-        written = plan_of(folder, rows, counts=counts)
+        written = plan_of(folder, rows, there, counts=counts)
         step = Step(
             written,
             self.journal,
@@ -187,6 +187,27 @@ def test_the_record_of_an_answer_may_be_in_an_envelope(home: Home, library: Smal
     applied = home.apply([new(files=[file(1)])])
     assert (applied.created, applied.files_uploaded, applied.complete) == (1, 1, True)
     assert (len(library.sent("POST publications")), {*library.records}) == (1, {home.entries()[CREATE, 0].target_id})
+
+
+@pytest.mark.parametrize("of", ["the target", "an earlier row"])
+def test_the_id_of_another_record_in_an_answer_is_not_that_of_the_new_one(
+    home: Home, library: SmallLibrary, of: str
+) -> None:
+    """It is looked up, and nothing is written to the other."""
+    other = library.add({"title": "Another"}) if of == "the target" else None
+
+    def answer() -> Answer:
+        number = other["id"] if other else home.entries(1)[CREATE, 0].target_id
+        return Answer({**library.add(dict(BOOK)), "id": number})
+
+    library.order(
+        "POST publications", *([] if other else [lambda: Answer(library.add({"title": "The first"}))]), answer
+    )
+    rows = [*([] if other else [new(1, {"title": "The first"})]), new(2, files=[file(1)])]
+    applied = home.apply(rows, there=[other] if other else [])
+    assert (applied.created, applied.files_uploaded, applied.complete) == (len(rows), 1, True)
+    [book] = [record for record in library.records.values() if record["title"] == BOOK["title"]]
+    assert (home.entries(2)[CREATE, 0].target_id, len(book["assets"])) == (book["id"], 1)
 
 
 @pytest.mark.parametrize(
