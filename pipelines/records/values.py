@@ -89,9 +89,13 @@ _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 def record_id(value: object) -> RecordId | None:
-    """The id in a field of a record; `None` if it is none. A text has no blanks; one of digits is the number that is written so."""
+    """The id in a field of a record; `None` if it is none. A text of digits is the number that is written so."""
     if isinstance(value, str):
-        return as_id(value) if len(value) <= _LONGEST_ID and value.isprintable() and value.split() == [value] else None
+        return (
+            as_id(value)
+            if len(value) <= _LONGEST_ID and value.isprintable() and value and value == value.strip()
+            else None
+        )
     return value if type(value) is int and value in _INT64 else None
 
 

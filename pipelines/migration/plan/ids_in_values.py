@@ -86,8 +86,10 @@ class IdsWithin(NamedTuple):
     """The different numbers and words in them that may be ids."""
     of: Mapping[str, int]
     """Resource → how many of these are its ids; empty where they may only be those of a resource that was not read."""
+    are_most: bool
+    """Whether half of the values or more are nothing but ids of one resource."""
     are_values: bool
-    """Whether half of the values or more are nothing but ids of one resource, and the field is not named after a quantity."""
+    """The same, and the field is not named after a quantity."""
 
 
 class _Values:
@@ -133,7 +135,7 @@ class _Values:
     def are_ids(self, *, are_known: bool) -> bool:
         """Whether half of the values or more are ids of one resource; numbers, where the ids of some resource are not known."""
         most = max(0 if are_known else len(self.numbers), *self._whole_ids.values(), 0)
-        return most > 0 and not self.is_quantity and most * 2 >= len(self._whole) + len(self._others)
+        return most > 0 and most * 2 >= len(self._whole) + len(self._others)
 
 
 def fields_with_ids(
@@ -170,8 +172,9 @@ def fields_with_ids(
         owners = +sum((values.ids for values in below), Counter[str]())
         if owners or (not are_known and any(values.numbers for values in below)):
             different = sum(len(values.within) for values in below)
-            are_values = any(values.are_ids(are_known=are_known) for values in below)
-            fields[name] = IdsWithin(different, dict(owners.most_common()), are_values)
+            of_ids = [values for values in below if values.are_ids(are_known=are_known)]
+            are_values = any(not values.is_quantity for values in of_ids)
+            fields[name] = IdsWithin(different, dict(owners.most_common()), bool(of_ids), are_values)
     return fields
 
 
@@ -225,7 +228,7 @@ def _parts(value: object, *, with_words: bool) -> Iterator[str]:
 def _whole(value: object, *, with_words: bool) -> list[str]:
     """The numbers or the text that a value is, if it may be nothing but ids."""
     if isinstance(value, str) and not _NUMBERS.fullmatch(value):
-        number = record_id(value) if with_words else None
+        number = record_id(value) if with_words and value.split() == [value] else None
         return [] if number is None else [_as_part(number)]
     return [] if type(value) is int and value < 0 else [*_parts(value, with_words=False)]
 
@@ -244,9 +247,12 @@ def values_in(path: Path, value: object, keys: Container[str] = ()) -> Iterator[
                 (*inner, "id") if has_kind and not isinstance(member, dict | list) else inner, member, keys
             )
     elif isinstance(value, list):
-        for entry in value:  # `order: [7, 3]` is no quantity
-            is_ordered = words_of(path[-1])[-1:] in _ORDERS and not isinstance(entry, dict | list)
-            yield from values_in((*path, "ids") if is_ordered else path, entry, keys)
+        # `order: [7, 3]` and `volumes: [7, 3]` are no quantities; `items/volume` is one in each of several objects
+        are_ids = "/" not in path[-1] or words_of(path[-1])[-1:] in _ORDERS
+        for entry in value:
+            yield from values_in(
+                (*path, "ids") if are_ids and not isinstance(entry, dict | list) else path, entry, keys
+            )
     elif value not in _NONE or value is False:
         inside = _decoded(value) if isinstance(value, str) else None
         yield from values_in(path, inside, keys) if inside is not None else ()

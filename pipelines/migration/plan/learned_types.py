@@ -12,7 +12,7 @@ import msgspec
 
 from pipelines.migration.model.field_mapping import OPEN, PLAIN, id_of, several
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, ResourceType
-from pipelines.migration.model.target_reading import RecordListing
+from pipelines.migration.model.target_reading import RecordListing, numbered
 from pipelines.migration.plan.codes import DifferingCodes, keys_of_objects, texts_of
 from pipelines.migration.plan.descriptions import (
     choices_within,
@@ -36,7 +36,7 @@ from pipelines.records.shapes.field_names import fields_to_send, in_words, named
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.tables.registry import PERSONAL
-from pipelines.records.values import RecordId, compact_json, record_id, text_of
+from pipelines.records.values import RecordId, compact_json, text_of
 from pipelines.shapes.model import ResourceSchema
 
 Library = Mapping[str, RecordListing]
@@ -424,27 +424,41 @@ PAIRS = 300
 def resources_by_names(
     records: Iterable[Mapping[str, Any]], keys: Iterable[str], listings: Mapping[str, RecordListing]
 ) -> dict[str, str]:
-    """Field → the resource to which it refers, where its objects have a name beside the id, and that record has this very name.
+    """Field → the one resource to which it refers, where its objects have a name beside the id, which that record has, too.
 
-    `records`: those with the fields `keys`; `listings`: the resources to which they may refer.
+    Most of them no other record of that resource has, as it may have a status. `records`: those with the fields `keys`; `listings`: the
+    resources to which they may refer.
     """
-    pairs: dict[str, dict[RecordId, str]] = {key: {} for key in keys}
+    texts_by_id = _texts_beside_ids(records, keys)
+    all_texts = {text for by_id in texts_by_id.values() for texts in by_id.values() for text in texts}
+    fits: dict[str, list[str]] = {key: [] for key in texts_by_id}
+    for resource, listing in listings.items() if all_texts else ():
+        owners = dict[str, RecordId | None]()
+        named: dict[str, dict[RecordId, set[str]]] = {key: {} for key in texts_by_id}
+        for number, record in numbered(listing.records()):
+            texts = all_texts.intersection(value for value in record.values() if isinstance(value, str))
+            owners.update({text: None if text in owners else number for text in texts})
+            for key, by_id in texts_by_id.items():
+                if number in by_id:
+                    named[key][number] = texts & by_id[number]
+        for key, known in named.items():
+            alone = sum(any(owners[text] == number for text in texts) for number, texts in known.items())
+            if all(known.values()) and alone * 2 > len(known):
+                fits[key].append(resource)
+    return {key: resources[0] for key, resources in fits.items() if len(resources) == 1}
+
+
+def _texts_beside_ids(records: Iterable[Mapping[str, Any]], keys: Iterable[str]) -> dict[str, dict[RecordId, set[str]]]:
+    """Field → id in its objects → the texts beside it."""
+    texts_by_id: dict[str, dict[RecordId, set[str]]] = {key: {} for key in keys}
     for record in records:
-        for key, names_by_id in pairs.items():
-            for entry in several(record.get(key)) if len(names_by_id) < PAIRS else ():
+        for key, by_id in texts_by_id.items():
+            for entry in several(record.get(key)) if len(by_id) < PAIRS else ():
                 members = entry if isinstance(entry, dict) else {}
-                names = [text for name, text in members.items() if name != "id" and isinstance(text, str) and text]
-                if names and (number := record_id(members.get("id"))) is not None:
-                    names_by_id[number] = names[0]
-    fits = {key: dict.fromkeys(listings, 0) for key in pairs}
-    for resource, listing in listings.items():
-        for record in listing.records() if any(pairs.values()) else ():
-            for key, names_by_id in pairs.items():
-                known_name = names_by_id.get(record_id(record.get("id")) or 0)
-                if known_name is not None:
-                    fits[key][resource] += 1 if known_name in record.values() else -len(names_by_id)
-    best = {key: max(counts, key=lambda candidate: counts[candidate], default="") for key, counts in fits.items()}
-    return {key: resource for key, resource in best.items() if resource and fits[key][resource] > 0}
+                texts = {text for name, text in members.items() if name != "id" and isinstance(text, str) and text}
+                if texts and (number := id_of(entry)) is not None:
+                    by_id.setdefault(number, set()).update(texts)
+    return texts_by_id
 
 
 MOST_ADDITIONAL = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pipelines.migration.model.field_mapping import OPEN, id_of, several
+from pipelines.migration.model.field_mapping import id_of, several
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.records.additional_fields import is_managed
@@ -68,7 +68,7 @@ def members_of_links(
                         by_member[member].add(number, entry[member])
     leads_to = {key: part.leads_to for path, part in learned.parts.items() for key in part.keys_of(path)}
     for resource, listing in read.items():
-        led_there = [by_member for key, by_member in values.items() if leads_to.get(key) in (resource, OPEN)]
+        led_there = [by_member for key, by_member in values.items() if leads_to.get(key) == resource]
         for record in listing.records() if led_there else ():
             number = record_id(record.get("id"))
             for member, known in (item for by_member in led_there for item in by_member.items()):

@@ -262,7 +262,7 @@ class MappingFile:
                     "as the kind of its records. It is a path, such as `subject/type`."
                 )
             known_ids = (learner.candidates[key] for key in part.keys_of(path) if key in learner.candidates)
-            if part.leads_to in RESOURCES and not all(ids.are_values for ids in known_ids):
+            if part.leads_to in RESOURCES and not all(ids.are_most for ids in known_ids):
                 words.append(
                     f"{learned.resource}.{path}: most of its values are no ids of {part.leads_to}, to which {self.path.name} leads them. "
                     "An id within a text, or in an address, is not followed: move it to left_out."

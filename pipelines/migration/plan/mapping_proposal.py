@@ -192,9 +192,10 @@ def _about(learner: TypeLearner, target: str) -> str:
     basis = f"the description of '{target}' says what it takes"
     if learned.known_from != Source.DESCRIPTION:
         basis = f"no description says what '{target}' takes, so that all of this is known from records, or assumed"
-    unproved = f". Nothing shows that '{target}' has {', '.join(learned.unproved)}" if learned.unproved else ""
     described = learner.schema.create.fields if learner.schema.create else {}
-    known = {*learner.assumed.ruled, *learned.left_out, *_keys(learned.parts)}
+    unshown = [name for name in learned.unproved if name not in described]
+    unproved = f". Nothing shows that '{target}' has {', '.join(unshown)}" if unshown else ""
+    known = {*learner.assumed.ruled, *learned.left_out, *learned.required, *_keys(learned.parts)}
     filled = {name for name in described if is_managed(name) or name.rpartition("/")[2] in OF_EACH_OBJECT}
     others = [
         name
@@ -288,7 +289,8 @@ def _known_by_kind(owners: Mapping[str, Sequence[str]], field: FieldMapping) -> 
 
 
 def _seen(learner: TypeLearner, key: str) -> str:
-    example = f", such as {learner.examples[key]}" if key in learner.examples else ""
+    value = learner.examples.get(key, "")
+    example = f", such as {value}" if value.strip('["…]') else ""
     return f"{_with_value(learner, key):,} of {counted(learner.source.records, 'record')}{example}"
 
 

@@ -818,6 +818,36 @@ def test_what_stands_beside_an_id_is_a_copy_only_of_what_that_record_has(tmp_pat
     assert body_of(answered.follow(learned), records[0]) == {"title": "T1", "host": {"id": 9, "volume": "first"}}
 
 
+@pytest.mark.parametrize(
+    ("beside", "leads_to"),
+    [
+        ({5: "Book", 6: "Book"}, "?"),
+        ({5: "Ada", 6: "Bea"}, "users"),
+        ({5: "Ada", 6: "Book"}, "?"),
+        ({5: "Sea", 6: "Air"}, "publications"),
+    ],
+)
+def test_a_text_beside_an_id_names_a_record_where_no_other_has_it(
+    tmp_path: Path, beside: dict[int, str], leads_to: str
+) -> None:
+    """What many have, such as a kind or a state, says nothing. What is no copy of a record's own field goes with the id."""
+    library = {
+        "publications": [{"id": 5, "title": "Sea", "type": "Book"}, {"id": 6, "title": "Air", "type": "Book"}],
+        "users": [{"id": 5, "name": "Ada"}, {"id": 6, "name": "Bea"}],
+    }
+    records = [
+        {"id": number, "title": f"T{number}", "item": {"id": number, "what": beside[number]}} for number in beside
+    ]
+    listings = {name: listing(tmp_path, name, content) for name, content in library.items()}
+    source, target = listing(tmp_path, "tasks", records), listing(tmp_path, "target", [])
+    learner = learner_between("tasks", source, target, {"tasks": source, **listings}, read=listings)
+    text = text_of([learner])
+    assert f'{{ leads_to = "{leads_to}"' in text
+    answered = file_of(text.replace('"?"', '"users"')).follow(learner.type)
+    sent = body_of(answered, records[0])["item"]
+    assert sent == {"id": 9} | ({"what": beside[5]} if leads_to == "?" else {})
+
+
 def test_names_of_persons_as_keys_are_not_in_the_file(tmp_path: Path) -> None:
     """I10: keys of several words are values, not names of fields."""
     records: list[Json] = [{"id": 1, "title": "A", "taken_part": {"Ada Byron": {"user_id": 5}}}]
