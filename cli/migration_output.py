@@ -14,13 +14,13 @@ from pipelines.humanize import counted, duration
 from pipelines.inventory import RESOURCES
 from pipelines.migration.apply.run import ApplyResult
 from pipelines.migration.decide.take_over import TakenOver
+from pipelines.migration.mapping.mapping_file import MappingFile
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.findings import MOST_ALIKE, Finding
 from pipelines.migration.model.losses import Loss, in_short, losses_of
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS
 from pipelines.migration.model.wording import headline
-from pipelines.migration.plan.mapping import MappingFile
 from pipelines.migration.report.status import PlanStatus, RecordView
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.verify.verdict import MigrationVerification

@@ -21,6 +21,7 @@ from pipelines.humanize import MOST_LISTED, counted
 from pipelines.inventory import records_in_words
 from pipelines.migration.flow import Migration
 from pipelines.migration.limits import NO_LIMITS
+from pipelines.migration.mapping.learned_types import additional_names, shape_of
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import PlanFacts
@@ -28,7 +29,6 @@ from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.reasons import AT_MISSING_LOCATION, REASONS, REFERENCE_MISSING, TASK_COMPLETED
 from pipelines.migration.model.resource_types import LOCATIONS, PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import snapshot_listing
-from pipelines.migration.plan.learned_types import additional_names, shape_of
 from pipelines.migration.rehearsal import sandbox_shapes
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.identifiers.kinds import STANDARD_KINDS

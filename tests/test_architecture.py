@@ -34,7 +34,7 @@ KEPT_TO = {
     "typer": ("cli",),
     "rich": ("cli",),
     # completion has a tenth of a second, and settings take that alone
-    "tomllib": ("pipelines.settings.config_file", "pipelines.migration.plan.mapping", "cli.completion"),
+    "tomllib": ("pipelines.settings.config_file", "pipelines.migration.mapping.mapping_file", "cli.completion"),
 }
 """Package → the only places that may import it."""
 

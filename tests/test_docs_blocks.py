@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pipelines.migration.plan.mapping import MappingFile
+from pipelines.migration.mapping.mapping_file import MappingFile
 from pipelines.settings.config_file import load_settings
 from sandbox.__main__ import _parser
 from tests.cli.command import ROOT

@@ -26,6 +26,8 @@ from pipelines.migration.apply.run import (
 from pipelines.migration.apply.staleness import check_fresh, check_mapping
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.limits import LIMITS, Limits
+from pipelines.migration.mapping.mapping_file import MappingFile, find_mapping, mapping_path
+from pipelines.migration.mapping.proposal import propose, proposed_text
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparison_database import comparison_database
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, TARGET, Plan
@@ -38,8 +40,6 @@ from pipelines.migration.model.target_reading import RecordListing, reading_name
 from pipelines.migration.plan.build import PlanBuilder, PlanRequest, new_plan_name, remove_unfinished
 from pipelines.migration.plan.comparison import write_side
 from pipelines.migration.plan.conflicts import newest_table
-from pipelines.migration.plan.mapping import MappingFile, find_mapping, mapping_path
-from pipelines.migration.plan.mapping_proposal import propose, proposed_text
 from pipelines.migration.plan.scope import (
     check_movable,
     check_target,

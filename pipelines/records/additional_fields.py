@@ -1,6 +1,6 @@
 """Values of fields that the service does not document: the form in which a migration moves and compares them.
 
-Which of these fields a plan moves is learned when it is made (`migration/plan/learned_types.py`).
+Which of these fields a plan moves is learned when it is made (`migration/mapping/learned_types.py`).
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ import httpx
 from pipelines.backup.flow import Backup
 from pipelines.migration.apply.run import ApplyResult, Selection
 from pipelines.migration.flow import Migration
+from pipelines.migration.mapping.mapping_file import MappingFile
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.plan.mapping import MappingFile
 from pipelines.migration.report.status import PlanStatus
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.verify.verdict import MigrationVerification

@@ -7,11 +7,11 @@ from typing import Any
 
 from pipelines.errors import StopError
 from pipelines.inventory import plural
+from pipelines.migration.mapping.mapping_file import MappingFile
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, WRITING_ORDER, may_appear
 from pipelines.migration.model.target_comparison import TargetComparison, value_before
-from pipelines.migration.plan.mapping import MappingFile
 from pipelines.records.values import RecordId
 from pipelines.shapes.model import Description, ResourceSchema
 

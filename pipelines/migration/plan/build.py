@@ -14,6 +14,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from pipelines.inventory import RESOURCES, nested_address, nested_resource, parent_of, record_path
+from pipelines.migration.mapping.codes import differing_codes
+from pipelines.migration.mapping.learned_types import TypeLearner, additional_names
+from pipelines.migration.mapping.mapping_file import MappingFile
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.field_mapping import OPEN
@@ -42,11 +45,8 @@ from pipelines.migration.model.resource_types import (
     referenced_resources,
 )
 from pipelines.migration.model.target_reading import RecordListing, file_table, snapshot_listing
-from pipelines.migration.plan.codes import differing_codes
 from pipelines.migration.plan.conflicts import Decisions, RecordDecision, newest_table, read_decisions, write_conflicts
 from pipelines.migration.plan.inputs import PlanInputs
-from pipelines.migration.plan.learned_types import TypeLearner, additional_names
-from pipelines.migration.plan.mapping import MappingFile
 from pipelines.migration.plan.resources import plan_all
 from pipelines.migration.plan.rows import requests_to_read
 from pipelines.migration.plan.scope import plan_notes, unproved_notes

@@ -1,19 +1,13 @@
-"""Merges of the target's records: how the target takes one, and those that a person decided.
-
-A merge cannot be taken back. So where the description has one whose body does not say clearly which record remains, none is sent.
-"""
+"""Merges of the target's records that a person decided. A merge cannot be taken back."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipelines.inventory import LIST_PATHS
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.plan import PlanRow
-from pipelines.migration.model.resource_types import MergeRequest, ResourceType
+from pipelines.migration.model.resource_types import ResourceType
 from pipelines.records.values import RecordId, id_order
-from pipelines.shapes.model import MergeSchema
 
 if TYPE_CHECKING:
     from pipelines.migration.plan.comparison import Match
@@ -26,26 +20,6 @@ MERGE_UNCLEAR = "merge_unclear"
 
 MERGE_INTO_ANOTHER = "merge_into_another"
 """The record of the target that was decided to remain is none of those that fit."""
-
-
-_REMAINS = re.compile(r"(^|_)(into|target|to|destination|remaining|keep|kept)(_|$)")
-_GOES = re.compile(r"(^|_)(from|source|merge|merged|other|duplicate|remove)(_|$)")
-
-
-def merge_request(resource: str, schema: MergeSchema | None) -> MergeRequest | None:
-    """The request that merges a record into another; None where the description has one that is not clear."""
-    if schema is None:
-        return MergeRequest(f"{LIST_PATHS[resource]}/{{id}}/merge")
-    names = schema.body.required or [name for name, field in schema.body.fields.items() if not field.read_only]
-    if len(names) != 1 or not names_remaining_record(names[0]):
-        return None
-    path = f"{LIST_PATHS[resource]}/{schema.path.replace('{}', '{id}')}"
-    return MergeRequest(path, schema.body.method, names[0], schema.body.wrapped_in, described=True)
-
-
-def names_remaining_record(field: str) -> bool:
-    """Whether the name of a field says clearly that its id is that of the record that remains."""
-    return bool(_REMAINS.search(field)) and not _GOES.search(field)
 
 
 class Merge(NamedTuple):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from pipelines.migration.mapping.mapping_file import MappingFile
 from pipelines.migration.model.losses import losses_of
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.plan.mapping import MappingFile
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
 from tests.migration.other_resources.full_library import ALL_RESOURCES, back_up, make_pair, records_of

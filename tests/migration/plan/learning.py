@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.migration.mapping.learned_types import TypeLearner
+from pipelines.migration.mapping.mapping_file import MappingFile
+from pipelines.migration.mapping.proposal import propose, proposed_text
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapped_references import mapped
-from pipelines.migration.plan.mapping import MappingFile
-from pipelines.migration.plan.mapping_proposal import propose, proposed_text
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.paths import nested
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from pipelines.migration.mapping.codes import differing_codes
+from pipelines.migration.mapping.learned_types import TypeLearner
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType
 from pipelines.migration.plan.build import without_questions
-from pipelines.migration.plan.codes import differing_codes
-from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.records.left_out import LeftOut
 from tests.migration.plan.learning import Json, file_of, learner_between, listing, text_of
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pipelines.migration.mapping.learned_fields import learn_from_shapes
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest, ResourceType
-from pipelines.migration.plan.learned_fields import learn_from_shapes
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.shapes.observation import RecordShape
 from pipelines.shapes.description import read_description

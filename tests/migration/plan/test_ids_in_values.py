@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.migration.mapping.ids_in_values import fields_with_ids, text_ids_in
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.migration.plan.ids_in_values import fields_with_ids, text_ids_in
 
 Listings = Callable[..., dict[str, RecordListing]]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from pipelines.migration.mapping.learned_fields import learn_from_shapes
 from pipelines.migration.model.field_mapping import FieldMapping
 from pipelines.migration.model.plan import PlannedReference
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, ResourceType
 from pipelines.migration.plan.build import without_questions
-from pipelines.migration.plan.learned_fields import learn_from_shapes
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import nested

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pipelines.errors import ConfigurationError
+from pipelines.migration.mapping.learned_types import TypeLearner
+from pipelines.migration.mapping.mapping_file import fields_defined_by
+from pipelines.migration.mapping.proposal import propose
 from pipelines.migration.model.field_mapping import PLAIN
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.reasons import TASK_COMPLETED
 from pipelines.migration.model.resource_types import MergeRequest
-from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.migration.plan.mapped_references import mapped
-from pipelines.migration.plan.mapping import fields_defined_by
-from pipelines.migration.plan.mapping_proposal import propose
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of

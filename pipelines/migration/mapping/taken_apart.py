@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pipelines.migration.plan.kinds_beside import DATA, objects_in
+from pipelines.migration.mapping.kinds_beside import DATA, objects_in
 from pipelines.records.paths import ATTRIBUTES, as_part, members_apart
 from pipelines.records.shapes.field_names import in_words, may_name_records, names_own_kind, resource_named, stem_of
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape

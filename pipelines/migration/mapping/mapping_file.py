@@ -18,10 +18,10 @@ from pydantic import ValidationError
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
+from pipelines.migration.mapping.learned_fields import may_wait
+from pipelines.migration.mapping.learned_types import TypeLearner
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, SentAs, plain
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, FieldRule, ResourceType
-from pipelines.migration.plan.learned_fields import may_wait
-from pipelines.migration.plan.learned_types import TypeLearner
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from pipelines.migration.mapping.ids_in_values import DATE, MOST_VALUES, values_in
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.migration.plan.ids_in_values import DATE, MOST_VALUES, values_in
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.paths import value_at
 from pipelines.records.shapes.field_names import is_quantity

@@ -1,16 +1,18 @@
-"""What a description says of the fields of a resource, as far as records do not contradict it."""
+"""What a description says of the fields of a resource, as far as records do not contradict it, and of its merges."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pipelines.inventory import LIST_PATHS
+from pipelines.migration.mapping.enumerations import BOOLEAN, BOOLEANS
 from pipelines.migration.model.field_mapping import several
-from pipelines.migration.model.resource_types import FieldRule
-from pipelines.migration.plan.enumerations import BOOLEAN, BOOLEANS
+from pipelines.migration.model.resource_types import FieldRule, MergeRequest
 from pipelines.records.shapes.field_names import keys_of
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
-from pipelines.shapes.model import FieldSchema, ResourceSchema
+from pipelines.shapes.model import FieldSchema, MergeSchema, ResourceSchema
 
 
 def undescribed_fields(schema: ResourceSchema, names: Iterable[str]) -> list[str]:
@@ -115,3 +117,26 @@ def described_types(field: FieldSchema | None, shown: FieldShape | None) -> tupl
     if "number" in types:
         shown_types.discard("integer")
     return tuple(sorted(types)) if shown_types <= types <= {*_JSON_TYPES.values(), "string"} else ()
+
+
+_REMAINS = re.compile(r"(^|_)(into|target|to|destination|remaining|keep|kept)(_|$)")
+_GOES = re.compile(r"(^|_)(from|source|merge|merged|other|duplicate|remove)(_|$)")
+
+
+def merge_request(resource: str, schema: MergeSchema | None) -> MergeRequest | None:
+    """The request that merges a record into another; None where the description does not say clearly which record remains.
+
+    A merge cannot be taken back, so that none is sent then.
+    """
+    if schema is None:
+        return MergeRequest(f"{LIST_PATHS[resource]}/{{id}}/merge")
+    names = schema.body.required or [name for name, field in schema.body.fields.items() if not field.read_only]
+    if len(names) != 1 or not names_remaining_record(names[0]):
+        return None
+    path = f"{LIST_PATHS[resource]}/{schema.path.replace('{}', '{id}')}"
+    return MergeRequest(path, schema.body.method, names[0], schema.body.wrapped_in, described=True)
+
+
+def names_remaining_record(field: str) -> bool:
+    """Whether the name of a field says clearly that its id is that of the record that remains."""
+    return bool(_REMAINS.search(field)) and not _GOES.search(field)

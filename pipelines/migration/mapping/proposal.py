@@ -12,6 +12,17 @@ import msgspec
 from pipelines.errors import ConfigurationError
 from pipelines.humanize import counted
 from pipelines.inventory import LIST_PATHS
+from pipelines.migration.mapping.enumerations import BOOLEANS
+from pipelines.migration.mapping.ids_in_values import IdsWithin
+from pipelines.migration.mapping.learned_fields import resource_by_name
+from pipelines.migration.mapping.learned_types import TypeLearner
+from pipelines.migration.mapping.mapping_file import (
+    OF_AUTHORS,
+    MappingFile,
+    ResourceMapping,
+    code_of,
+    fields_defined_by,
+)
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping
 from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import (
@@ -20,17 +31,6 @@ from pipelines.migration.model.resource_types import (
     RESOURCE_TYPES,
     ResourceType,
     Source,
-)
-from pipelines.migration.plan.enumerations import BOOLEANS
-from pipelines.migration.plan.ids_in_values import IdsWithin
-from pipelines.migration.plan.learned_fields import resource_by_name
-from pipelines.migration.plan.learned_types import TypeLearner
-from pipelines.migration.plan.mapping import (
-    OF_AUTHORS,
-    MappingFile,
-    ResourceMapping,
-    code_of,
-    fields_defined_by,
 )
 from pipelines.records.additional_fields import is_counter, is_managed
 from pipelines.records.files import ASSET, COVER

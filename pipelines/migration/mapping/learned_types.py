@@ -10,11 +10,8 @@ from typing import Any
 
 import msgspec
 
-from pipelines.migration.model.field_mapping import OPEN, PLAIN, id_of, several
-from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, ResourceType
-from pipelines.migration.model.target_reading import RecordListing, numbered
-from pipelines.migration.plan.codes import DifferingCodes, keys_of_objects, texts_of
-from pipelines.migration.plan.descriptions import (
+from pipelines.migration.mapping.codes import DifferingCodes, keys_of_objects, texts_of
+from pipelines.migration.mapping.descriptions import (
     choices_within,
     confirmed_fields,
     contradicted_by_shape,
@@ -22,13 +19,16 @@ from pipelines.migration.plan.descriptions import (
     described_choices,
     described_types,
 )
-from pipelines.migration.plan.enumerations import BOOLEAN, BOOLEANS, entries_at, is_enumeration, is_taken, words_in
-from pipelines.migration.plan.ids_in_values import MOST_VALUES, IdsWithin, fields_with_ids, is_value, text_ids_in
-from pipelines.migration.plan.kinds_beside import DATA, objects_in, references_by_kind
-from pipelines.migration.plan.learned_fields import KnownFields, learn_from_shapes
-from pipelines.migration.plan.link_members import members_of_links
-from pipelines.migration.plan.taken_apart import TakenApart, is_of_own_kind, objects_without_ids, spelled_otherwise
-from pipelines.migration.plan.unique_texts import unique_texts
+from pipelines.migration.mapping.enumerations import BOOLEAN, BOOLEANS, entries_at, is_enumeration, is_taken, words_in
+from pipelines.migration.mapping.ids_in_values import MOST_VALUES, IdsWithin, fields_with_ids, is_value, text_ids_in
+from pipelines.migration.mapping.kinds_beside import DATA, objects_in, references_by_kind
+from pipelines.migration.mapping.learned_fields import KnownFields, learn_from_shapes
+from pipelines.migration.mapping.link_members import members_of_links
+from pipelines.migration.mapping.taken_apart import TakenApart, is_of_own_kind, objects_without_ids, spelled_otherwise
+from pipelines.migration.mapping.unique_texts import unique_texts
+from pipelines.migration.model.field_mapping import OPEN, PLAIN, id_of, several
+from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, ResourceType
+from pipelines.migration.model.target_reading import RecordListing, numbered
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, members_apart, objects_at, objects_of, value_at

@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from pipelines.migration.mapping.descriptions import described_rule, merge_request, undescribed_fields
+from pipelines.migration.mapping.kinds_beside import is_word
+from pipelines.migration.mapping.taken_apart import TakenApart, is_of_own_kind, is_tree, reference_stem
 from pipelines.migration.model.field_mapping import OPEN, PLAIN, FieldMapping, SentAs
 from pipelines.migration.model.resource_types import (
     COMPLETED,
@@ -22,10 +25,6 @@ from pipelines.migration.model.resource_types import (
     Source,
     is_written_later,
 )
-from pipelines.migration.plan.descriptions import described_rule, undescribed_fields
-from pipelines.migration.plan.kinds_beside import is_word
-from pipelines.migration.plan.merges import merge_request
-from pipelines.migration.plan.taken_apart import TakenApart, is_of_own_kind, is_tree, reference_stem
 from pipelines.records.additional_fields import in_snake_case
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of

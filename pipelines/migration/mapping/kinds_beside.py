@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pipelines.migration.mapping.ids_in_values import MOST_VALUES, is_value
 from pipelines.migration.model.field_mapping import OPEN, FieldMapping
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.migration.plan.ids_in_values import MOST_VALUES, is_value
 from pipelines.records.paths import objects_at
 from pipelines.records.shapes.field_names import is_named_as_id, is_quantity, kind_beside, named_kind
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, RecordShape
