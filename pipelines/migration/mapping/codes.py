@@ -211,9 +211,10 @@ def _codes(
 ) -> tuple[dict[str, _Codes], set[tuple[str, str]]]:
     """Field of a resource → the codes that it gives to records. `texts`: those that other fields have.
 
-    Beside it those of the fields `paths` that always have the code which the same record has in another one, with that: it names the record
-    itself.
+    Beside it those of the fields `paths` that always have the code which the same record has in another one, as a part at least, with that:
+    it names the record itself.
     """
+    known_paths = {*paths}
     codes, uses, equal = dict[str, _Codes](), Counter[str](), Counter[tuple[str, str]]()
     for record in records:
         names_of_record = record.keys() - resource_type.ruled
@@ -227,8 +228,11 @@ def _codes(
             if code is not None and not is_managed(path):
                 codes.setdefault(path, _Codes(path)).note(code, keys if code.casefold() in texts else ())
         folded = {path: code.casefold() for path, code in of_record.items() if code is not None}
-        uses.update({path for path, _value in places}.intersection(paths))
-        equal.update((path, name) for path in paths for name, code in folded.items() if code == folded.get(path))
+        for path, value in places:
+            if path in known_paths:
+                parts = {*parts_of(code_of(path, value) or "")}
+                uses[path] += 1
+                equal.update((path, name) for name, code in folded.items() if code in parts)
     return codes, {(path, name) for (path, name), count in equal.items() if count == uses[path]}
 
 

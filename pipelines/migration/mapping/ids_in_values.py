@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.records.shapes.field_names import is_quantity, may_be_count, named_kind, words_of
+from pipelines.records.shapes.field_names import is_quantity, may_be_count, named_kind, singular, words_of
 from pipelines.records.shapes.observation import ANY_KEY
 from pipelines.records.values import RecordId, decode_json, record_id
 
@@ -51,6 +51,9 @@ _KEY = re.compile(r"(?=.*[0-9])(?:.*[^\w.-].*|[\w-]{20,})")
 
 _ORDERS = (["order"], ["sequence"], ["sort"])
 """Last words in the name of a list with the order of other records."""
+
+_THINGS = frozenset({"copy", "edition", "issue", "part", "version", "volume"})
+"""Words for quantities that are those of things, too: a volume may be a publication."""
 
 _NONE = (None, "", 0)
 """Values that say that there is no record."""
@@ -97,6 +100,9 @@ class _Values:
 
     def __init__(self, path: Path) -> None:
         self.is_quantity = is_quantity("_".join(path))  # `borrower: {number: 7}` is the number of a borrower
+        *before, last = words_of(path[-1]) or [""]
+        self.may_be_thing = bool(before) and singular(last) in _THINGS
+        """Whether it may be named after a thing that has a number: `previous_edition`."""
         self._are_several, self._are_places = False, len(path) > 1 or "/" in path[0]
         self.within = set[str]()
         """The numbers and words in the values."""
@@ -150,16 +156,16 @@ def fields_with_ids(
     """Field → the ids that stand in its values, at any depth, also as keys and within texts. A field without any is left out.
 
     `listings`: every resource of the same library; `text_ids`: as `text_ids_in` has those of the records.
-    `asks_quantities`: whether what is named after a quantity may be ids; not of publications, whose volumes, pages and editions are
-    what they are called. `are_known`: whether these are all ids of the library; else each value that is nothing but whole numbers, and
-    not named after a quantity, may be some.
+    `asks_quantities`: whether what is named after a quantity may be ids; not of publications, whose volumes, pages and editions are what
+    they are called, unless it is another one, such as `previous_edition`. `are_known`: whether these are all ids of the library; else
+    each value that is nothing but whole numbers, and not named after a quantity, may be some.
     """
     with_words = not are_known or any(listing.has_text_ids for listing in listings.values())
     by_path = _values_by_path(records, names, text_ids, with_words=with_words)
     by_path = {
         path: values
         for path, values in by_path.items()
-        if not values.are_places and (asks_quantities or not values.is_quantity)
+        if not values.are_places and (asks_quantities or not values.is_quantity or values.may_be_thing)
     }
     for resource, listing in listings.items() if by_path else ():
         for ids in listing.ids():

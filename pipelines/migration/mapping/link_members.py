@@ -45,9 +45,9 @@ class _Values:
 
     @property
     def belong_to_record(self) -> bool:
-        """Whether most are those of the records; of records that are not there, whether they go with the id, and differ, as names do."""
+        """Whether all are those of the records; of records that are not there, whether they go with the id, and differ, as names do."""
         if self._compared:
-            return len(self._copied) * 2 > len(self._compared)
+            return self._copied == self._compared
         is_name = len({*self._by_id.values()}) * 2 > len(self._by_id)
         return is_name and not self._varies and self._repetitions >= FEWEST_REPETITIONS
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -212,6 +212,11 @@ class MappingFile:
     def sha256(self) -> str:
         """SHA-256 of its text."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def referred_by(self, resources: Iterable[str]) -> set[str]:
+        """The resources to which fields of these lead."""
+        mappings = [self.resources[name] for name in resources if name in self.resources]
+        return {referred for mapping in mappings for field in mapping.fields.values() for referred in field.resources}
 
     def questions(self) -> list[Question]:
         """The questions without an answer, in the order of the file."""

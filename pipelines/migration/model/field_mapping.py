@@ -190,9 +190,9 @@ class FieldMapping(
         return {name: form for name, form in forms.items() if not is_empty(form)}
 
     def _is_none(self, value: Any) -> bool:
-        """Whether a value stands for no record, such as -1 where a person said so."""
+        """Whether a value stands for no record, such as `false`, or -1 where a person said so."""
         number = value.get("id") if isinstance(value, dict) else value
-        return value is None or self.values.get(text_of(number) or "") == ""
+        return value is None or value is False or self.values.get(text_of(number) or "") == ""
 
     def _reference(self, value: Any) -> Any:
         if (number := id_of(value)) is None:

@@ -253,8 +253,8 @@ _TABLE = {
         ),
         Reason(
             LeftOut.UNKNOWN_REFERENCE,
-            "It may name records by their numbers or codes in the source, or have these by chance, and nobody has said which, so it is not "
-            "moved: the same numbers are other records in the target.",
+            "It may name records by their numbers or codes in the source, or have these by chance, or be a word that the target does not "
+            "have, and nobody has said what it is there, so it is not moved: the same numbers are other records in the target.",
             f"{_KEPT} If it matters: `bookferry migrate map` asks which records those are, if any. A form that it cannot send is left out "
             "without a question: enter that in the target by hand.",
             work=Work.ONCE,

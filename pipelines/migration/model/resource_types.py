@@ -25,7 +25,7 @@ from pipelines.records.additional_fields import filled_within, is_empty, is_mana
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, members_apart, objects_of, value_at
-from pipelines.records.residue import residue_json, without_addresses, without_signatures
+from pipelines.records.residue import PICTURES, residue_json, without_addresses, without_signatures
 from pipelines.records.shapes.field_names import resource_named, stem_of
 from pipelines.records.shapes.observation import kind_of
 from pipelines.records.tables.registry import PERSONAL
@@ -276,7 +276,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     @property
     def ruled(self) -> frozenset[str]:
         """Keys of a record that have rules of their own, so that nothing is learned of them."""
-        return frozenset()
+        return PICTURES if self.resource == USERS else frozenset()
 
     @property
     def learned(self) -> Collection[str]:

@@ -119,7 +119,9 @@ class PlanBuilder:
         `to_move`: else only those from which that is learned.
         """
         request, session = self._request, self._session
-        for resource in (PUBLICATIONS, *request.resources, *referenced_resources(request.resources)):
+        chosen, mapping = (PUBLICATIONS, *request.resources), request.mapping
+        by_mapping = (mapping.referred_by(chosen) & self._readable()) - {*chosen} if mapping else ()
+        for resource in dict.fromkeys((*chosen, *referenced_resources(request.resources), *by_mapping)):
             self._source[resource] = snapshot_listing(session.source_data, request.source, resource, self._folder)
         if self._source[PUBLICATIONS].rows:
             self._described(client)  # it says what a new publication must have, and where an upload is signed

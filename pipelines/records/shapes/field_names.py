@@ -7,7 +7,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from pipelines.records.additional_fields import is_counter, is_managed
-from pipelines.records.residue import PICTURES
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, RecordShape
 
 _NAMES = {
@@ -39,13 +38,11 @@ _OF_ITS_OWN_KIND = frozenset(
 
 
 def fields_to_send(shape: RecordShape, described: Container[str] = ()) -> dict[str, FieldShape]:
-    """The fields of records that a client may send: neither filled by the service nor pictures. `described`: those that it takes."""
+    """The fields of records that a client may send: not filled by the service. `described`: those that it takes."""
     return {
         name: field
         for name, field in shape.fields.items()
-        if name not in PICTURES
-        and name != OTHERS
-        and (not is_managed(name) or (is_counter(name) and name in described))
+        if name != OTHERS and (not is_managed(name) or (is_counter(name) and name in described))
     }
 
 

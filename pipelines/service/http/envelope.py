@@ -14,7 +14,14 @@ import msgspec
 
 from pipelines.inventory import RESOURCES
 from pipelines.records.paths import ATTRIBUTES, value_at
-from pipelines.records.shapes.field_names import names_doer, names_records, resource_called, stem_of
+from pipelines.records.shapes.field_names import (
+    is_named_as_id,
+    names_doer,
+    names_records,
+    resource_called,
+    singular,
+    stem_of,
+)
 from pipelines.records.values import NOT_JSON, RecordId, record_id
 
 
@@ -150,10 +157,12 @@ def created_record(answer: object, fields: Collection[str], resource: str = "") 
     record, inner = _plain(answer, fields), _inner_objects(answer)
     is_record, members = not record.keys().isdisjoint(fields), [_plain(member, fields) for _name, member in inner]
     alike = [
-        member for member in members if _has_id(member, fields) and len(member.keys() & {*fields}) * 2 > len(fields)
+        member
+        for member in members
+        if _has_id(member, fields, resource) and len(member.keys() & {*fields}) * 2 > len(fields)
     ]
     if is_record or not alike:  # the id beside an object with most of what was sent is that of an event
-        if _has_id(record, fields):
+        if _has_id(record, fields, resource):
             return record
         if is_record:
             return None
@@ -162,7 +171,7 @@ def created_record(answer: object, fields: Collection[str], resource: str = "") 
         if "id" not in members[0]:
             return created_record(members[0], fields, resource)
         alike = members
-    records = [member for member in alike if _has_id(member, fields)]
+    records = [member for member in alike if _has_id(member, fields, resource)]
     return records[0] if len(records) == 1 else None
 
 
@@ -203,9 +212,16 @@ def record_with_id(answer: dict[str, Any], number: RecordId | None) -> dict[str,
     return inner[0] if len(inner) == 1 else answer
 
 
-def _has_id(record: Mapping[str, Any], fields: Collection[str]) -> bool:
-    """Whether an object has the id of a record. A text may be that of a request or a job where the object has none of the `fields`."""
+def _has_id(record: Mapping[str, Any], fields: Collection[str], resource: str) -> bool:
+    """Whether an object has the id of a record. A text may be that of a request or a job where the object has none of the `fields`.
+
+    So may any id beside that of a record of the resource: `{"id": 612, "task_id": 503}` is a job, or a version of a task.
+    """
     number = record_id(record.get("id"))
+    own_names = {singular(resource), singular(resource.rpartition("_")[2])}
+    added = {stem_of(name): record_id(record[name]) for name in record.keys() - fields if is_named_as_id(name)}
+    if any(added.get(name, number) not in (None, number) for name in own_names):
+        return False
     return number is not None and (not record.keys().isdisjoint(fields) if isinstance(number, str) else number > 0)
 
 

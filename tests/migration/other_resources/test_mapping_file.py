@@ -117,6 +117,12 @@ def test_questions_are_answered_and_followed(few_sandbox: SandboxProcess, tmp_pa
     assert pair.verify(plan).as_planned
     assert pair.plan(back_up(pair, "later"), resources=ALL_RESOURCES).facts.empty
 
+    mapping.path.write_text(
+        text.replace('"kept/ref" = { leads_to = "publications"', '"kept/ref" = { leads_to = "locations"')
+    )
+    alone = pair.plan(snapshot, resources=["collections"])  # read because the file leads there
+    assert [str(loss) for loss in losses_of(alone) if "kept" in str(loss)] == []
+
     ours, theirs = (
         {resource: records_of(pair, resource, library) for resource in ALL_RESOURCES} for library in ("library", None)
     )

@@ -175,3 +175,24 @@ def test_what_names_the_record_itself_is_no_code(tmp_path: Path) -> None:
     types = {"collections": without_questions(learner.type)}
     texts = {("collections", path): known for path, known in learner.texts().items()}
     assert "name" not in differing_codes(texts, types, source, target).get("collections", {})
+
+
+def test_a_text_that_is_always_the_own_code_of_its_record_is_not_asked(tmp_path: Path) -> None:
+    """Such as a part of an address, made of the title, also in a list."""
+    rooms = [
+        [
+            {"id": n, "code": code, "name": name, "slug": code.lower(), "seen": [{"at": f"https://a.org/{code}"}]}
+            for n, (code, name) in enumerate(coded, 1)
+        ]
+        for coded in ([MAIN, DEPOT], [MAIN, ("DEP", "Annex")])
+    ]
+    source, target = (
+        {"locations": listing(tmp_path, side, records)} for side, records in zip("st", rooms, strict=True)
+    )
+    learner = learner_between("locations", source["locations"], target["locations"], source, same_service=True)
+    types = {"locations": without_questions(learner.type)}
+    texts = {
+        ("locations", "slug"): {"main", "dep"},
+        ("locations", "seen/at"): {f"https://a.org/{code}" for code, _name in (MAIN, DEPOT)},
+    }
+    assert differing_codes(texts, types, source, target) == {}

@@ -808,14 +808,29 @@ def test_a_name_and_a_number_beside_it_are_two_fields(tmp_path: Path) -> None:
 
 
 def test_what_stands_beside_an_id_is_a_copy_only_of_what_that_record_has(tmp_path: Path) -> None:
-    """Also where it is the same for the same id each time: `volume` tells of the link, `label` is the name of the record."""
+    """Also where it is the same for the same id each time: `volume` tells of the link, and so does a kind that one record has otherwise."""
+    library = [(5, "A", "first", "Book"), (6, "B", "second", "Book"), (7, "C", "third", "Book")]
     records: list[Json] = [
-        {"id": number, "title": f"T{number}", "host": {"id": host, "label": label, "volume": volume}}
-        for number, (host, label, volume) in enumerate([(5, "A", "first"), (6, "B", "second")] * 4, 1)
+        {"id": number, "title": f"T{number}", "host": {"id": host, "label": label, "volume": volume, "kind": kind}}
+        for number, (host, label, volume, kind) in enumerate([*library, (8, "D", "fourth", "Part")] * 4, 1)
     ]
-    learned = learner_of(tmp_path, records, read=["publications"]).type
-    answered = file_of(text_of([learner_of(tmp_path, records, read=["publications"])]).replace('"?"', '"publications"'))
-    assert body_of(answered.follow(learned), records[0]) == {"title": "T1", "host": {"id": 9, "volume": "first"}}
+    hosts: list[Json] = [{"id": n, "name": name, "kind": "Book"} for n, name in zip(range(5, 9), "ABCD", strict=True)]
+    listings = {"publications": listing(tmp_path, "publications", hosts)}
+    source, target = listing(tmp_path, "tasks", records), listing(tmp_path, "target", [])
+    learner = learner_between("tasks", source, target, {"tasks": source, **listings}, read=listings)
+    answered = file_of(text_of([learner]).replace('"?"', '"publications"')).follow(learner.type)
+    assert body_of(answered, records[0]) == {"title": "T1", "host": {"id": 9, "volume": "first", "kind": "Book"}}
+
+
+def test_false_stands_for_no_record_and_a_cover_is_a_field_like_others(tmp_path: Path) -> None:
+    records: list[Json] = [
+        {"id": n, "title": f"T{n}", "above": above, "cover": "leather"} for n, above in enumerate([False, 1, 2], 1)
+    ]
+    learner = learner_of(tmp_path, records, takes(title="string", above="integer", cover="string"))
+    answered = file_of(text_of([learner]).replace('"?"', '"tasks"')).follow(learner.type)
+    assert body_of(answered, records[1]) == {"title": "T2", "above": 9, "cover": "leather"}
+    form = answered.form(records[0])
+    assert (body_of(answered, records[0]), form.unsent) == ({"title": "T1", "cover": "leather"}, {})
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,9 @@ def test_an_object_beside_the_id_of_a_record_is_another_one_unless_it_has_most_o
         ({"result": {"user": {"id": 502}}}, None),
         ({"collection": "made", "data": {"id": 504}}, 504),
         ({"collection": {"id": 504}, "collections": {"id": 505}}, None),
+        ({"id": 612, "status": "accepted", "collection_id": 504, "name": "Seas"}, None),
+        ({"version": 1, "revision": {"id": 620, "collection_id": 504, "name": "Seas", "note": "N"}}, None),
+        ({"id": 504, "collection_id": 504, "name": "Seas"}, 504),
     ],
 )
 def test_of_several_objects_the_record_has_the_name_of_its_resource_or_most_of_what_was_sent(
