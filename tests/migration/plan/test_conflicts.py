@@ -97,13 +97,6 @@ def test_a_decision_is_understood_however_it_is_written(tmp_path: Path, written:
     assert decided(*read_decisions(decide(file_of(tmp_path, [UNCLEAR]), written)).values()) == [(1, *meant)]
 
 
-def test_source_and_target_need_no_number_where_there_is_one_candidate(tmp_path: Path) -> None:
-    path = decide(file_of(tmp_path, [DIFFERS]), "source")
-    assert decided(*read_decisions(path).values()) == [(2, "source", 56)]
-    with pytest.raises(ConfigurationError, match=r"line 2: 'source' names no record .* \(source 123\)"):
-        read_decisions(decide(file_of(tmp_path, [UNCLEAR]), "source"))
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

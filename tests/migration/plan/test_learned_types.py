@@ -54,6 +54,26 @@ def test_numbers_that_lead_nobody_knows_where_are_left_out(resource: str, field:
     assert found.left_out[field] == LeftOut.UNKNOWN_REFERENCE
 
 
+def test_only_a_reference_of_the_record_itself_leads_to_its_own_kind_by_its_name() -> None:
+    """The children of an entry are not those of the collection that has the list; a tree of entries is left out as a whole."""
+    record = {
+        "id": 1,
+        "name": "N",
+        "owner_id": 7,
+        "book": 7,
+        "parent_id": 7,
+        "held": {"parent_id": 7},
+        "of": [{"row": 7, "children": [8]}],
+    }
+    found = learned("collections", record | {"nodes": [{"id": 7, "children": [{"id": 8, "children": []}]}]})
+    assert found.fields["parent_id"].leads_to == "collections"
+    assert found.fields["owner_id"].asks_where, "an owner may be an authority"
+    assert found.fields["book"].asks_where, "a book may be a copy"
+    assert found.fields["held/parent_id"].asks_where
+    assert found.fields["of"].entries["children"].asks_where
+    assert found.left_out == {"nodes": LeftOut.UNKNOWN_REFERENCE}
+
+
 def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:
     record = {
         "id": "1",
@@ -136,6 +156,15 @@ def test_more_of_an_author_is_sent_where_the_description_takes_it() -> None:
     assert form.values["authors"] == sent
     assert {*form.unsent} == {"authors[0].authority_id", "authors[0].href", "authors[0].role"}
     assert learned(PUBLICATIONS, record).form(record).values["authors"][0] == {"name": "A", "type": "person"}
+
+
+def test_documented_fields_of_publications_are_not_taken_for_others_of_a_similar_name() -> None:
+    """`category_ids` is read neither as `categories`, which the document has, nor as `category`, which has names and no ids."""
+    record = {"id": 1, "title": "T", "category": ["x"], "categories": [{"name": "Maps"}]}
+    schema = takes(category_ids=of_type("array", entries=of_type("string")))
+    found = learned(PUBLICATIONS, record, schema)
+    assert found.values(record) == {"title": "T", "categories": [{"name": "Maps"}]}
+    assert found.form(record).unsent == {"category": ["x"]}
 
 
 def test_a_link_among_addresses_is_named() -> None:

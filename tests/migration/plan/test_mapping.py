@@ -17,9 +17,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.migration.mapping.learned_types import TypeLearner
 from pipelines.migration.mapping.mapping_file import fields_defined_by
 from pipelines.migration.mapping.proposal import propose
-from pipelines.migration.model.field_mapping import PLAIN
 from pipelines.migration.model.publication_type import publication_type
-from pipelines.migration.model.reasons import TASK_COMPLETED
 from pipelines.migration.model.resource_types import MergeRequest
 from pipelines.migration.plan.mapped_references import mapped
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
@@ -257,6 +255,29 @@ def test_a_line_with_another_name_moves_no_number_and_has_come_back_under_its_ow
     assert followed.of_target.compared_record(body) == followed.compared(led.values)
     named = json.dumps([body, followed.form(LOANS[0]).unsent])
     assert all(f'"{value}"' in named for value in ("x", "R")), "nothing is lost without a word"
+
+
+@pytest.mark.parametrize(
+    ("at", "unsent"),
+    [
+        ({"location_id": 1, "row/column": "A"}, {"at/row~1column": "A"}),
+        ({"location_id": 1, "later": "A"}, {"at/later": "A"}),
+        (7, {"at": 7}),
+        (["A"], {"at": ["A"]}),
+        ([{"location_id": 1}], {"at/location_id": [1]}),
+        (None, {}),
+        (
+            {"location_id": 1, "id": 3, "links": {"self": "/at/3"}, "created_at": "2020-01-02"},
+            {"at/created_at": "2020-01-02"},
+        ),
+    ],
+)
+def test_what_an_object_has_besides_is_named(tmp_path: Path, at: Any, unsent: Json) -> None:
+    """Also where a record has something else in its place, or its name has the sign of a path."""
+    record = {"id": 1, "title": "T", "at": {"location_id": 1, "row": "R"}}
+    learner = learner_of(tmp_path, [record])
+    assert learner.type.form(record).unsent == {}
+    assert learner.type.form(record | {"at": at}).unsent == unsent
 
 
 @pytest.mark.parametrize("resource", ["tasks", "users"])
@@ -498,17 +519,6 @@ def test_values_within_objects_that_the_target_does_not_take_are_asked(tmp_path:
     assert "was" in answered.fields
 
 
-def test_what_refers_to_nothing_is_not_asked_again_by_a_plan(tmp_path: Path) -> None:
-    """Where a part of a text is a code of the target."""
-    records = [{"id": 1, "title": "A", "clock": "10:44"}]
-    learned = learner_of(tmp_path, records).type
-    fields = {**learned.fields, "clock": PLAIN.asking({"clock": ["10:44"]}, "clock")}
-    asking = replace(learned, fields=fields)
-    for line, values in (('{ leads_to = "nothing" }', {"clock": "10:44"}), ("{}", {})):
-        followed = file_of(f'[tasks]\nsame = ["title"]\n[tasks.fields]\nclock = {line}').follow(asking)
-        assert followed.form(records[0]).values == {"title": "A", **values}
-
-
 def test_what_the_file_leaves_out_takes_nothing_else_with_it(tmp_path: Path) -> None:
     records = [{"id": 1, "title": "A", "item": {"policy": "long", "pieces": "a", "location_id": ""}}]
     learner = learner_of(tmp_path, records)
@@ -584,21 +594,6 @@ def test_names_within_objects_are_read_in_any_spelling(tmp_path: Path, *, many: 
 
 
 @pytest.mark.parametrize(
-    "spelling", [str, lambda name: name.title().replace("_", ""), lambda name: name.replace("_", "-")]
-)
-def test_what_a_service_fills_is_not_sent_in_any_spelling(tmp_path: Path, spelling: Callable[[str], str]) -> None:
-    names = [
-        spelling(name)[0].lower() + spelling(name)[1:]
-        for name in ("created_at", "html_url", "loan_count", "completed_at")
-    ]
-    record = {"id": 1, "title": "A"} | dict.fromkeys(names, "2026-11-29T10:00:00Z")
-    learner = learner_of(tmp_path, [record])
-    followed = file_of(text_of([learner])).follow(learner.type)
-    assert body_of(followed, record) == {"title": "A"}
-    assert mapped(followed, followed.form(record), lambda *_: (True, 9)).reason == TASK_COMPLETED
-
-
-@pytest.mark.parametrize(
     ("described", "shown"),
     [("string", []), ("", [{"id": 9, "title": "B", "location": "Annex"}])],
     ids=["by type", "by records"],
@@ -646,24 +641,6 @@ def test_what_stands_for_a_boolean_is_asked_at_any_depth(tmp_path: Path, value: 
     assert "true" in json.dumps(body_of(file_of(answered).follow(learner.type), records[0])["state"])
 
 
-def test_new_members_of_a_list_are_added_to_its_line_and_those_in_left_out_are_not(tmp_path: Path) -> None:
-    hold: Json = {"user_id": 5, "note": "N"}
-    text = text_of([learner_of(tmp_path, [{"id": 1, "title": "A", "holds": [hold]}], read=["users"])])
-    records = [{"id": 1, "title": "A", "holds": [{**hold, "location_id": 1, "shelf": 2, "gone": "x"}]}]
-    text = text.replace("[tasks]", '[tasks]\nleft_out = ["holds/gone"]')
-    again = text_of([learner_of(tmp_path, records, read=["users"])], text)
-    [holds] = [
-        field for line in again.splitlines() for name, field in fields_defined_by(line).items() if name == "holds"
-    ]
-    assert {name: entry.leads_to for name, entry in holds.entries.items()} == {
-        "user_id": "users",
-        "note": "",
-        "location_id": "locations",
-        "shelf": "?",
-    }
-    assert text_of([learner_of(tmp_path, records, read=["users"])], again) == again
-
-
 def test_a_field_that_is_asked_may_be_a_key(tmp_path: Path) -> None:
     """Its answer says whether: what is left out, or waits for a later record, names none."""
     records = [{"id": n, "title": "A", "mark": f"B{n}"} for n in (1, 2)]
@@ -705,6 +682,13 @@ def test_objects_within_a_documented_list_of_users_are_asked(tmp_path: Path) -> 
     records = [{"id": 1, "email": "a@x", "name": "A", "roles": [{"name": "admin", "desk": 2}]}]
     learner = learner_of(tmp_path, records, resource="users")
     assert [question.field for question in file_of(text_of([learner])).questions()] == ["roles"]
+
+
+def test_one_word_that_the_target_never_has_is_asked_and_no_name_of_a_person(tmp_path: Path) -> None:
+    records = [{"id": n, "title": f"T{n}", "state": "in", "handled_by": "Anna"} for n in range(3, 6)]
+    target = [{"id": n, "title": f"S{n}", "state": "IN", "handled_by": "Xaver"} for n in range(3, 6)]
+    [question] = file_of(text := text_of([learner_of(tmp_path, records, target=target)])).questions()
+    assert (question.field, "Anna" in text, "Xaver" in text) == ("state", False, False)
 
 
 def test_no_example_is_as_long_as_a_telephone_number(tmp_path: Path) -> None:
