@@ -154,9 +154,9 @@ def differing_codes(
 
 
 def texts_of(resource_type: ResourceType, records: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
-    """Path of what is sent as it stands, at any depth, and may be nothing but codes → the different ones; none of persons (I10)."""
-    parts = {} if resource_type.personal else resource_type.parts
-    plain = {path: part for path, part in parts.items() if not (part.refers or part.entries or part.is_open)}
+    """Path of what is sent as it stands, at any depth, and may be nothing but codes → the different ones."""
+    parts = resource_type.parts.items()
+    plain = {path: part for path, part in parts if not (part.refers or part.entries or part.is_open)}
     texts = dict[str, set[str] | None]()
     for record in records if plain else ():
         for name, part in plain.items():

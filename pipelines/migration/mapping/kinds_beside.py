@@ -120,7 +120,9 @@ def _note(by_kind: IdsByKind, candidate: _Candidate, record: Mapping[str, Any]) 
 def _led_to(candidate: _Candidate, by_kind: IdsByKind, library: Mapping[str, RecordListing]) -> ReferenceByKind:
     """Each kind leads to the resource that it names and whose ids it has; it is a question where that is not certain."""
     words = [word for word in sorted(by_kind) if word]
-    if not 0 < len(words) <= MOST_KINDS:
+    if not 0 < len(words) <= MOST_KINDS or any(
+        map(str.isdigit, words)
+    ):  # a kind that is a number has its own in each library
         return NO_FORM
     owners = _owners(by_kind, library)
     named = {word: resource for word in words if (resource := named_kind(word)) in owners.get(word, ())}

@@ -220,6 +220,7 @@ class TypeLearner:
             path: differing
             for path, differing in codes.items()
             if len(differing.in_target) <= MOST_ASKED
+            and not self.type.personal
             and PERSONAL.isdisjoint(owner for owner, _field in differing.owners)
         }
         of_keys = {path for path in codes if path.endswith(f"/{ANY_KEY}")}
@@ -240,13 +241,16 @@ class TypeLearner:
         return set() if self.assumed.personal else unique_texts(self._listing.records(), self._target.records())
 
     def texts(self) -> dict[str, set[str]]:
-        """Path of what may be nothing but codes, as values or as keys of objects → the different ones; none of persons (I10).
+        """Path of what may be nothing but codes, as values or as keys of objects → the different ones; of persons no keys.
 
-        What names the record itself is no code of another.
+        What names the record itself is no code of another, nor is what the service documents of users.
         """
         keys = {} if self.type.personal else keys_of_objects(self._listing.records())
-        texts, names = texts_of(self.type, self.records()), {first for first, *_others in self.type.keys}
-        return keys | {path: known for path, known in texts.items() if path not in names}
+        own = {first for first, *_others in self.type.keys} | (
+            {*self.assumed.fields} if self.assumed.documented else set()
+        )
+        texts = texts_of(self.type, self.records())
+        return keys | {path: known for path, known in texts.items() if path not in own}
 
     def is_known_by_names(self, key: str) -> bool:
         """Whether a field refers to the resource whose records have the names beside its numbers."""

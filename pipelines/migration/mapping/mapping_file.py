@@ -395,13 +395,23 @@ def _problems_of_field(where: str, field: FieldMapping) -> Iterator[str]:
         yield f"{where}: `entries` says what the objects of a list have (`many = true`), and where the number in each member leads."
     if field.refers and {*field.values.values()} - {"", OPEN}:
         yield f'{where}: `values` of a field with numbers of records says which of them stand for none: `{{ -1 = "" }}`.'
-    for kind, resource in field.kinds.items():
-        if resource not in (OPEN, LEFT_OUT, *answers):
-            yield f"{where}: kinds: {kind} = '{resource}'{did_you_mean(resource, answers)}. It is one of {', '.join((*answers, LEFT_OUT))}."
-    if field.kinds and (not field.kind or field.leads_to or field.post or field.many):
-        yield f"{where}: `kinds` says where each `kind` beside an id leads: with `kind`, and without `leads_to`, `post` and `many`."
+    yield from _problems_of_kinds(where, field)
     for name, entry in field.entries.items():
         yield from _problems_of_field(f"{where}: entries: {name}", entry)
+
+
+def _problems_of_kinds(where: str, field: FieldMapping) -> Iterator[str]:
+    answers = (*RESOURCES, NOTHING, LEFT_OUT)
+    if numbers := [kind for kind in field.kinds if kind.isdigit()]:
+        yield (
+            f"{where}: kinds: {', '.join(numbers)}: kinds that are numbers are those of one library, and cannot be sent. Move the field, "
+            "and that of its kinds, to left_out."
+        )
+    for kind, resource in field.kinds.items():
+        if resource not in (OPEN, *answers):
+            yield f"{where}: kinds: {kind} = '{resource}'{did_you_mean(resource, answers)}. It is one of {', '.join(answers)}."
+    if field.kinds and (not field.kind or field.leads_to or field.post or field.many):
+        yield f"{where}: `kinds` says where each `kind` beside an id leads: with `kind`, and without `leads_to`, `post` and `many`."
 
 
 def _line_of(lines: list[str], resource: str, name: str) -> int:

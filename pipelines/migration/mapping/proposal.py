@@ -26,13 +26,14 @@ from pipelines.migration.mapping.mapping_file import (
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping
 from pipelines.migration.model.reasons import REASONS
 from pipelines.migration.model.resource_types import (
+    COMPLETED,
     OF_EACH_OBJECT,
     PUBLICATIONS,
     RESOURCE_TYPES,
     ResourceType,
     Source,
 )
-from pipelines.records.additional_fields import is_counter, is_managed
+from pipelines.records.additional_fields import in_snake_case, is_counter, is_managed
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import as_part, objects_of
@@ -114,7 +115,10 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
             comments[name] += (
                 f". '{target}' demands it: say what new records get of the {lacking:,} that lack it, or take `fill` away"
             )
-    after_create: dict[str, str | dict[str, str]] = dict(_actions(learned, operations))
+    actions = dict(_actions(learned, operations))
+    after_create: dict[str, str | dict[str, str]] = {
+        name: request for name, request in actions.items() if in_snake_case(name) == COMPLETED
+    }
     sent = _keys(fields) | after_create.keys()
     left_out = {key: why for key, why in learned.left_out.items() if key not in sent}
     left_out |= {name: LeftOut.FILLED_BY_SERVICE for name in filled if name not in sent | _FILLED_ANYWHERE}
@@ -123,6 +127,11 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     }
     for name, why in left_out.items():
         comments[name] = REASONS[why].problem
+        if name in actions:
+            comments[name] += (
+                f" '{target}' has `{actions[name]}`: where that is to be sent for each record with a value here, name it in "
+                f"[{learned.resource}.after_create]"
+            )
     mapping = ResourceMapping(
         tuple(names for names in learned.keys if {*names} <= fields.keys() and learned.resource != PUBLICATIONS),
         (

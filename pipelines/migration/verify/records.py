@@ -5,7 +5,7 @@ The database of the comparison has the records; the text of a value that differs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pipelines.inventory import noun
@@ -14,14 +14,14 @@ from pipelines.migration.model.comparable import STEP, digest
 from pipelines.migration.model.comparison_database import in_steps
 from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.formatting import display_both, value_of
-from pipelines.migration.model.journal_entries import WriteState
+from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import SOURCE, TARGET
 from pipelines.migration.model.reasons import DIFFERING, DUPLICATED, MISSING
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_comparison import Located, TargetComparison
 from pipelines.migration.verify.discrepancies import MOST_CHARACTERS, Discrepancies
 from pipelines.migration.verify.files import check_files
-from pipelines.records.values import id_order, record_id
+from pipelines.records.values import RecordId, id_order, record_id
 from pipelines.report.rendering import NOT_SHOWN
 
 if TYPE_CHECKING:
@@ -47,17 +47,34 @@ def _find_differing(comparison: TargetComparison, found: Discrepancies, resource
     """Compare each record that is there with its row, field by field."""
     side, resource_type = comparison.now[resource], comparison.types[resource]
     for step in in_steps(comparison.located(resource, "is_there")):
-        differing = []
+        differing, not_set = [], _not_set(comparison, step)
         for located in step:
             row = located.row
             now = resource_type.compared(located.form.values) if located.form else {}
             if fields := comparison.differing(located, now):
                 differing.append((located, now, fields))
+            unset = not_set.get(row.source_id, ())
+            found.counts[DIFFERING, False] += bool(unset and not fields)
+            problem = "the request of its own that sets it was not answered with success"
+            found.add(row.finding(DIFFERING, problem, target_id=located.target_id, field=name) for name in unset)
             found.add(
                 row.finding(DUPLICATED, f"it was to be merged into {row.target_id}", target_id=number)
                 for number in sorted(side.ids_among(row.candidates if row.action == Action.MERGE else ()), key=id_order)
             )
         _add(comparison, found, resource_type, differing)
+
+
+def _not_set(comparison: TargetComparison, step: Sequence[Located]) -> dict[RecordId, list[str]]:
+    """Id of a record of the source → the fields that requests of their own were to set in the target, and did not."""
+    rows = [located.row for located in step if located.row.after]
+    if not rows:
+        return {}
+    plan, ids = comparison.plan.name, [row.source_id for row in rows]
+    done = comparison.step.journal.done_writes(plan, rows[0].resource, ids)
+    return {
+        row.source_id: [name for name in row.after if (WriteKind.ACTION, name) not in done.get(row.source_id, set())]
+        for row in rows
+    }
 
 
 def _add(

@@ -200,8 +200,9 @@ _COUNTS = (["no"], ["nr"], ["number"])
 
 
 def named_kind(value: object) -> str | None:
-    """The resource that a text names as the kind of a record, such as `Publication`."""
-    return resource_named(stem_of(value)) if isinstance(value, str) and value.isidentifier() else None
+    """The resource that a text names as the kind of a record, such as `Publication` or `node--publication`."""
+    is_name = isinstance(value, str) and re.sub("[-:.]", "_", value).isidentifier()
+    return resource_named(stem_of(str(value))) if is_name else None
 
 
 def kind_beside(name: str, names: Iterable[str], *, in_object: bool = False) -> str:

@@ -41,8 +41,11 @@ _NO_RECORD = _NO_ENVELOPE | {"records"}
 _AROUND = frozenset({"data", "_embedded"})
 """Names of an object around the array, as HAL and others have it."""
 
-_INSIDE = frozenset({"records", "items", "results", *RESOURCES})
-"""Names of an array in such an object."""
+_INSIDE = frozenset({"records", "items", "results", "result", "data", *RESOURCES})
+"""Names of an array of records, in such an object or beside other arrays."""
+
+_NO_ERROR = (b"[]", b"null", b"false", b'""', b"{}")
+"""What a member for errors has where there is none."""
 
 _CONTROLS = bytes(b" x"[code not in b"\t\n\r"] for code in range(32)) + bytes(range(32, 256))
 _ESCAPE = re.compile(rb"\\u([dD][89a-fA-F])[0-9a-fA-F]{2}|\\.")
@@ -102,7 +105,8 @@ def _split_envelope(body: bytes) -> list[msgspec.Raw]:
     elif "records" in members:
         raise ValueError(_NO_LISTING)
     arrays -= _BESIDE
-    if len(arrays) == 1 and _NO_ENVELOPE.isdisjoint(members):
+    arrays = arrays & _INSIDE or arrays
+    if len(arrays) == 1 and not any(bytes(members[name]) not in _NO_ERROR for name in _NO_ENVELOPE & members.keys()):
         records = _ARRAY.decode(members[arrays.pop()])
         if all(_begins(record, b"{") for record in records):
             return records

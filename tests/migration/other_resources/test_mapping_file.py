@@ -193,5 +193,9 @@ def test_a_refused_request_of_a_field_is_said_and_tried_again(few_sandbox: Sandb
         applied = pair.apply(plan)
         assert applied.failed == plan.facts.work["actions"]
         assert "completed_at was not set" in applied.failures[0].problem
+    verification = pair.verify(plan)
+    differing = [finding.field for finding in verification.findings if finding.code == "differing"]
+    assert differing == ["completed_at"] * plan.facts.work["actions"]
+    assert (verification.equal, verification.as_planned) == (False, False)
     there = [task["title"] for task in records_of(pair, "tasks").values()]
     assert there.count("Bind the atlas of second") == 1

@@ -128,6 +128,28 @@ def test_codes_of_persons_are_in_no_file(tmp_path: Path) -> None:
     assert learned.type.left_out["who"] == LeftOut.UNKNOWN_REFERENCE
 
 
+def test_a_code_of_a_location_in_users_is_left_out(tmp_path: Path) -> None:
+    """It stands in no file (I10); a person who knows the codes may write what is sent for each."""
+    people = [{"id": n, "email": f"{n}@x.org", "place": code} for n, code in enumerate(("MAIN", "DEP"), 1)]
+    rooms = [
+        listing(tmp_path, side, [{"id": n, "code": code, "name": name} for n, (code, name) in enumerate(coded, 1)])
+        for side, coded in (("here", [MAIN, DEPOT]), ("there", [("DEP", "Main stack"), ("MAIN", "Depot")]))
+    ]
+    users = listing(tmp_path, "users", people)
+    source, target = (
+        {"users": users, "locations": rooms[0]},
+        {"users": listing(tmp_path, "none", []), "locations": rooms[1]},
+    )
+    learner = learner_between("users", users, target["users"], source, same_service=True)
+    assert learner.texts() == {("place"): {"MAIN", "DEP"}}
+    types = {"users": learner.type, "locations": RESOURCE_TYPES["locations"]}
+    learner.ask(differing_codes({("users", "place"): {"MAIN", "DEP"}}, types, source, target)["users"])
+    assert learner.type.left_out["place"] == LeftOut.UNKNOWN_REFERENCE
+    assert "MAIN" not in text_of([learner])
+    answer = '[users]\nsame = ["email"]\n[users.fields]\nplace = { values = { MAIN = "DEP", DEP = "MAIN" } }\n'
+    assert file_of(answer).follow(learner.type).form(people[0]).values["place"] == "DEP"
+
+
 @pytest.mark.parametrize(
     ("name", "here", "asked"),
     [

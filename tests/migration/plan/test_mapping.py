@@ -433,6 +433,10 @@ PAIRS: list[Callable[[str, int], Json]] = [
 ]
 
 
+def of_drupal(kind: str, number: int) -> Json:
+    return {"about": {"data": [{"type": f"node--{kind}", "id": str(number)}]}}
+
+
 def with_kinds(
     folder: Path, pair: Callable[[str, int], Json], kinds: Sequence[tuple[str, int]], *, described: bool = False
 ) -> TypeLearner:
@@ -451,7 +455,7 @@ def described_as(value: Any) -> FieldSchema:
     return of_type("integer" if isinstance(value, int) else "string")
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", [*PAIRS, of_drupal])
 @pytest.mark.parametrize("described", [False, True])
 def test_references_to_records_of_several_kinds_lead_to_those_of_each_kind(
     tmp_path: Path, pair: Callable[[str, int], Json], *, described: bool
@@ -469,6 +473,15 @@ def test_references_to_records_of_several_kinds_lead_to_those_of_each_kind(
             assert (body, led.unsent) == ({"title": f"T{row}", **pair(kind, number * 10)}, {})
             of_target = learned.of_target.form({"id": 9, **body})
             assert learned.compared(of_target.values) == learned.compared(led.values)
+
+
+def test_a_kind_that_is_a_number_is_of_one_library(tmp_path: Path) -> None:
+    """Such as that of a table: neither it nor the id is sent, and no answer could say more."""
+    records = [{"id": n, "title": f"T{n}", "subject_type": kind, "subject_id": 5} for n, kind in enumerate((7, 9), 1)]
+    learner = learner_of(tmp_path, records, read=["users"])
+    text = text_of([learner])
+    assert {"subject_id"} <= {*file_of(text).resources["tasks"].left_out}
+    assert "subject_id" not in body_of(file_of(text).follow(learner.type), records[0])
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -542,18 +555,21 @@ def test_a_kind_that_no_record_has_is_named(tmp_path: Path) -> None:
         )
 
 
-def test_a_state_is_set_by_the_described_request_of_its_name(tmp_path: Path) -> None:
-    record = {"id": 1, "name": "A", "published_at": "2026-11-01T10:00:00Z", "looked_at": "2026-11-02T10:00:00Z"}
-    schema = takes(name="string")
-    schema.record = dict.fromkeys(("published_at", "looked_at"), of_type("string", read_only=True))
-    learner = learner_of(tmp_path, [record], schema, "collections")
-    operations = ["PATCH /collections/{}/publish", "GET /collections/{}/look", "PATCH /tasks/{}/look"]
+def test_only_a_completion_is_set_by_the_request_of_its_name_unasked(tmp_path: Path) -> None:
+    """What is published later, or not any more, has a time of that, too; a person decides, who is told of the request."""
+    names = ("completed_at", "published_at", "looked_at")
+    record = {"id": 1, "title": "A", **dict.fromkeys(names, "2026-11-01T10:00:00Z")}
+    schema = takes(title="string")
+    schema.record = dict.fromkeys(names, of_type("string", read_only=True))
+    learner = learner_of(tmp_path, [record], schema)
+    operations = ["PATCH /tasks/{}/complete", "PATCH /tasks/{}/publish", "GET /tasks/{}/look", "PATCH /users/{}/look"]
     proposal = propose(learner, "new", operations)
     assert proposal is not None
     assert (proposal.mapping.after_create, proposal.mapping.left_out) == (
-        {"published_at": "PATCH publish"},
-        ("looked_at",),
+        {"completed_at": "PATCH complete"},
+        ("published_at", "looked_at"),
     )
+    assert "PATCH publish" in proposal.comments["published_at"]
 
 
 def test_the_form_of_requests_is_a_line_that_a_plan_follows(tmp_path: Path) -> None:
@@ -732,6 +748,7 @@ def test_no_example_is_as_long_as_a_telephone_number(tmp_path: Path) -> None:
         ("[tasks.fields]\na = { kinds = { Desk = 'locations' } }", "with `kind`"),
         ("[tasks.fields]\na = { leads_to = 'users', values = { 7 = '9' } }", "stand for none"),
         ("[tasks.fields]\na = { kind = 'b', kinds = { Desk = 'location' } }", "did you mean 'locations'"),
+        ("[tasks.fields]\na = { kind = 'b', kinds = { 7 = 'users' } }", "kinds that are numbers"),
     ],
 )
 def test_a_mistake_in_the_file_is_named(text: str, words: str) -> None:

@@ -65,6 +65,7 @@ def test_an_odd_record_costs_nothing(odd: str, around: str, begin: str) -> None:
         '{"_embedded": {"tasks": [%s]}, "_links": {"self": "/tasks"}, "page": {"size": 50}}',
         '{"data": {"total": 2, "items": [%s]}}',
         '{"data": [%s], "included": [{"id": 5}], "meta": {}}',
+        '{"success": true, "errors": [], "messages": [{"code": 1}], "result": [%s]}',
     ],
 )
 @pytest.mark.parametrize("records", [['{"id": 1, "x": [1]}', '{ "id":2 }'], ['{"id": 1, "name": "\\ud800"}'], []])
@@ -93,6 +94,7 @@ def test_a_list_may_be_named_otherwise(around: str, records: list[str]) -> None:
         b'{"id": 7, "authors": [{}]}',
         b'{"error": {"code": "x"}, "details": [{}]}',
         b'{"errors": []}',
+        b'{"errors": [{}], "result": [{}]}',
         b'{"one": [], "two": []}',
         b'{"names": ["a"]}',
         b"{}",
