@@ -143,7 +143,7 @@ def test_links_and_signed_addresses_are_not_moved(pair: LibraryPair) -> None:
         "series_id": LeftOut.UNKNOWN_REFERENCE,
     }
     assert "by its number in the source" in lines(plan, "collections")[0]
-    assert "nobody has said which, so it is not moved" in lines(plan, "series_id")[0]
+    assert "nobody has said what it is there, so it is not moved" in lines(plan, "series_id")[0]
     assert "signed addresses" in lines(plan, "scan")[0]
     assert "the service fills this field" in lines(plan, "visits_count")[0]
     assert "X-Amz-Signature" not in plan.path(ISSUES).read_text()

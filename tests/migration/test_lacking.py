@@ -114,7 +114,7 @@ def test_unrecognised_identifiers_are_sent_where_somebody_wants_it(pair: Library
 def test_records_without_an_id_are_counted_in_the_source(pair: LibraryPair) -> None:
     """They cannot be moved; that the snapshot has none of them would not be so."""
     data = open_data(load_settings(pair.config))
-    copies = [{"id": number, "publication_id": 1, "barcode": number} for number in ("A 1", "A 2")]
+    copies = [{"id": number, "publication_id": 1, "barcode": number} for number in ("A\t1", "A\t2")]
     records = {"publications": [{"id": 1, "title": "Tides"}], "locations": [], "hard_copies": copies}
     snapshot = publish_records(data, {name: [json.dumps(one) for one in some] for name, some in records.items()})
     plan = pair.plan(snapshot, resources=["hard_copies"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pipelines.migration.model.field_mapping import id_of, several
+from pipelines.migration.model.field_mapping import OPEN, id_of, several
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.records.additional_fields import is_managed
@@ -57,7 +57,7 @@ def members_of_links(
 ) -> dict[str, list[str]]:
     """Key of a reference → the members of its objects that tell of the link rather than of the record to which it leads.
 
-    `read`: the resources of the source that are read.
+    As long as it is open where it leads, all may. `read`: the resources of the source that are read.
     """
     values = {key: {member: _Values() for member in members} for key, members in _candidates(shape)}
     for record in records if values else ():
@@ -75,7 +75,7 @@ def members_of_links(
                 if number is not None:
                     known.compare(number, member, record)
     links = {
-        key: [member for member, known in by_member.items() if not known.belong_to_record]
+        key: [member for member, known in by_member.items() if leads_to.get(key) == OPEN or not known.belong_to_record]
         for key, by_member in values.items()
     }
     return {key: members for key, members in links.items() if members}
