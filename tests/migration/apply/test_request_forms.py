@@ -20,7 +20,7 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.shapes.model import Description, PayloadSchema, ResourceSchema
 from pipelines.state.local import LocalState
-from tests.migration.plan.learning import file_of, learner_of, of_type, text_of
+from tests.migration.mapping.learning import file_of, learner_of, of_type, text_of
 from tests.migration.sample_plans import TYPES, plan_of, row
 
 Forms = Callable[..., RequestForms]

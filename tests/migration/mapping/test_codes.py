@@ -12,7 +12,7 @@ from pipelines.migration.mapping.learned_types import TypeLearner
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, ResourceType
 from pipelines.migration.plan.build import without_questions
 from pipelines.records.left_out import LeftOut
-from tests.migration.plan.learning import Json, file_of, learner_between, listing, text_of
+from tests.migration.mapping.learning import Json, file_of, learner_between, listing, text_of
 
 MAIN, DEPOT = ("MAIN", "Main stack"), ("DEP", "Depot")
 

@@ -17,7 +17,7 @@ from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import nested
 from pipelines.records.shapes.observation import Observer, RecordShape
 from pipelines.shapes.model import PayloadSchema, ResourceSchema
-from tests.migration.plan.learning import body_of, of_type, takes
+from tests.migration.mapping.learning import body_of, of_type, takes
 
 PUBLICATION = publication_type(STANDARD_KINDS)
 

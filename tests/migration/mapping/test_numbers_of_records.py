@@ -19,7 +19,7 @@ from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.plan.build import without_questions
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.shapes.field_names import is_quantity
-from tests.migration.plan.learning import file_of, learner_between, listing, text_of
+from tests.migration.mapping.learning import file_of, learner_between, listing, text_of
 
 Form = Callable[[Sequence[int]], Any]
 

@@ -24,7 +24,7 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
-from tests.migration.plan.learning import (
+from tests.migration.mapping.learning import (
     Json,
     body_of,
     body_of_values,
