@@ -138,35 +138,9 @@ def connect_duckdb(path: Path | None = None, *, read_only: bool = False, **limit
     return database
 
 
-_IDLE: dict[tuple[str, int], duckdb.DuckDBPyConnection] = {}
-"""The DuckDBs of this process that nobody uses now, by their limits: to start one takes 20 ms, longer than most files need."""
-
-_CLEARING = """
-SELECT format('DROP VIEW "{}"', view_name) FROM duckdb_views() WHERE NOT internal
-UNION ALL SELECT format('DROP TABLE "{}"', table_name) FROM duckdb_tables()"""
-
-
-@contextmanager
-def bounded_duckdb(memory: str, threads: int, spilled: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB in memory that spills to the folder `spilled` rather than use more than `memory`, such as 128MB. It begins empty."""
-    limits = memory, threads
-    instance = _IDLE.pop(limits, None) or connect_duckdb(
-        memory_limit=memory, threads=threads, enable_external_file_cache=False
-    )
-    try:
-        instance.execute(f"SET temp_directory = {literal(str(spilled))}")
-        with instance.cursor() as database:
-            yield database
-        for (statement,) in instance.execute(_CLEARING).fetchall():
-            instance.execute(statement)
-        has_key = instance.execute("SELECT current_setting('temp_file_encryption')").fetchone() == (True,)
-    except BaseException:
-        instance.close()
-        raise
-    if has_key or spilled.exists():  # with its end it forgets the key, and deletes the folder
-        instance.close()
-    else:
-        _IDLE[limits] = instance
+def bounded_duckdb(memory: str, threads: int, spilled: Path) -> duckdb.DuckDBPyConnection:
+    """A DuckDB in memory that spills to the folder `spilled` rather than use more than `memory`, such as 128MB."""
+    return connect_duckdb(memory_limit=memory, threads=threads, temp_directory=str(spilled))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.errors import StorageError
 from pipelines.records.tables.other_resources import USERS
-from pipelines.store.parquet import bounded_duckdb, open_in_duckdb, open_table, table_writer
+from pipelines.store.parquet import open_in_duckdb, open_table, table_writer
 from tests.store.snapshot_factory import KEY, OTHER
 
 PEOPLE = pa.table(
@@ -73,13 +73,3 @@ def test_bookferry_reads_it_with_the_key_only(file: Path) -> None:
 def test_duckdbs_spill_files_are_encrypted(file: Path) -> None:
     with open_in_duckdb(file, KEY) as database:
         assert database.execute("SELECT current_setting('temp_file_encryption')").fetchall() == [(True,)]
-
-
-@pytest.mark.parametrize("rows", [10, 1_000_000], ids=["in memory", "spilled"])
-def test_each_block_begins_empty_and_leaves_no_folder(tmp_path: Path, rows: int) -> None:
-    for folder in (tmp_path / "first", tmp_path / "second"):
-        with bounded_duckdb("24MB", 1, folder) as database:
-            database.execute(f"CREATE TABLE texts AS SELECT 'text ' || i AS value FROM range({rows}) AS t(i)")
-            assert database.execute("SELECT count(DISTINCT value) FROM texts").fetchall() == [(rows,)]
-            assert folder.exists() == (rows > 10)
-    assert [*tmp_path.iterdir()] == []

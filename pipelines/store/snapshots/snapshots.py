@@ -193,15 +193,11 @@ class DataFolder:
 
         It spills into the folder `spilled`, or into one of its own in the data folder, which has space. Rows have no order of their own.
         """
-        from pipelines.store.parquet import connect_duckdb  # noqa: PLC0415  `status` reads manifests without Arrow
+        from pipelines.store.parquet import bounded_duckdb  # noqa: PLC0415  `status` reads manifests without Arrow
 
         own = self.path / f".spilled-{uuid4().hex}"
-        spill = str(spilled or own)
         try:
-            with (
-                storage_errors(self.path),
-                connect_duckdb(memory_limit=memory, threads=threads, temp_directory=spill) as database,
-            ):
+            with storage_errors(self.path), bounded_duckdb(memory, threads, spilled or own) as database:
                 database.execute("SET preserve_insertion_order = false")
                 self.objects.attach(database)
                 yield database
