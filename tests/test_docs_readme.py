@@ -43,9 +43,11 @@ class Reader:
         script = "\n".join([*self._exported, line])
         if line.startswith("export "):
             self._exported.append(line)
-        return subprocess.run(
+        answer = subprocess.run(
             ["sh", "-euc", script], cwd=self.folder, env=environment(), capture_output=True, text=True, check=False
         )
+        assert "leaked" not in answer.stderr, "a library speaks at the end of the process"
+        return answer
 
     def sign_in(self, line: str, sandbox: SandboxProcess) -> None:
         """Run `login`, release every scope on the consent page, and paste the address at which the browser ends."""
