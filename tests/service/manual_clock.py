@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ class ManualClock:
         self._now = start
         self._late = late
         self._orders: list[tuple[float, int, Callable[[], object]]] = []
+        self._numbers = count()
 
     def monotonic(self) -> float:
         """Return the seconds."""
@@ -38,4 +40,4 @@ class ManualClock:
 
     def at(self, moment: float, action: Callable[[], object]) -> None:
         """Run the action at this time."""
-        heapq.heappush(self._orders, (moment, len(self._orders), action))
+        heapq.heappush(self._orders, (moment, next(self._numbers), action))

@@ -89,7 +89,7 @@ class RequestForms:
         content = nested(self._sent(resource_type, payload))
         path = resource_type.create or LIST_PATHS[row.resource]
         body = _wrapped(resource_type.wrapped_in, content)
-        return Request("POST", path, body, content.keys(), resource_type.answer_id, row.resource)
+        return Request("POST", path, body, content.keys(), resource_type.answer_id)
 
     def change(self, row: PlanRow, changes: Mapping[str, Any]) -> Request:
         """The request that changes fields of a record. A PUT replaces it, so that all other fields are sent again as they are now.

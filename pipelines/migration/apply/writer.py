@@ -197,7 +197,7 @@ class Writer:
             number = self.step.intend(row, WriteKind.CREATE, wanted=row.expected)
             try:
                 payload = row.payload if cover is None else {**row.payload, COVER: cover}  # service.md#covers
-                record = self.step.create(self.forms.create(row, payload), number)
+                record = self.step.create(self.forms.create(row, payload), number, row)
             except UnclearError:
                 raise
             except RefusedError as refusal:

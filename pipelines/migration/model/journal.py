@@ -203,10 +203,11 @@ class Journal:
         )
         return record_id(rows[0][0]) if rows else None
 
-    def known_ids(self, resource: str, ids: Iterable[RecordId]) -> set[RecordId]:
-        """Returns those ids of the target that entries created or changed."""
-        kinds, states = RECORD_WRITES, (WriteState.DONE, WriteState.INTENDED)
-        return self._among(resource, ids, f"{_OF_RECORD} AND state IN (?, ?)", (*kinds, *states))
+    def known_ids(self, resource: str, ids: Iterable[RecordId], besides: RecordId = "") -> set[RecordId]:
+        """Returns those ids of the target that entries created or changed; `besides`: but for those of this record of the source."""
+        where = f"{_OF_RECORD} AND state IN (?, ?) AND NOT (source = ? AND source_id = ?)"
+        states = (WriteState.DONE, WriteState.INTENDED)
+        return self._among(resource, ids, where, (*RECORD_WRITES, *states, self._pair[0], str(besides)))
 
     def created_before(self, resource: str, ids: Iterable[RecordId], moment: str) -> set[RecordId]:
         """Returns those ids of the target that entries had created before a moment, which is an ISO date and time as in an entry."""

@@ -35,8 +35,6 @@ class Request(NamedTuple):
     """The names of the fields that are sent."""
     answer_id: str = ""
     """As `ResourceType.answer_id`, of a creation."""
-    resource: str = ""
-    """Of which it creates a record; empty for what is no resource."""
 
 
 @dataclass(frozen=True)
@@ -66,17 +64,19 @@ class Step:
         with self.journal.sending(*numbers) as leave:
             return self.client.write(request.method, request.path, request.body, on_leave=leave)
 
-    def create(self, request: Request, number: int) -> dict[str, Any]:
-        """Send the request of an entry that creates a record; returns that, with its id.
+    def create(self, request: Request, number: int, row: PlanRow | None = None) -> dict[str, Any]:
+        """Send the request of an entry that creates a record; returns that, with its id. `row`: of the record; none of a file.
 
-        An id that the target had before, or that another entry has, is that of another record: the answer does not name the new one.
+        An id that the target had before, or that became another record's, is not that of the new one: the answer does not name it.
         """
-        path, body, fields, answer_id, resource = request[1:]
 
         def is_new(target_id: RecordId) -> bool:
-            ids = [target_id]
-            return not (self.plan.ids_when_planned(resource, ids) or self.journal.known_ids(resource, ids))
+            if row is None:
+                return True
+            ids, resource = [target_id], row.resource
+            known = self.journal.known_ids(resource, ids, besides=row.source_id)
+            return not (known or self.plan.ids_when_planned(resource, ids))
 
-        form = CreationAnswer(fields, resource, answer_id, is_new if resource else lambda _id: True)
+        answer = CreationAnswer(request.fields, row.resource if row else "", request.answer_id, is_new)
         with self.journal.sending(number) as leave:
-            return self.client.create(path, body or {}, form, on_leave=leave)
+            return self.client.create(request.path, request.body or {}, answer, on_leave=leave)
