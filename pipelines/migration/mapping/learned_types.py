@@ -89,9 +89,7 @@ class TypeLearner:
             self.type = self._learn(leads_to=leads_to)
         if asks_all:
             self.type = self._learn(doubted=self._doubted())
-        self._links = self._links_of(read)
-        leads_to |= {f"{key}/id": leads_to[key] for key in self._links.keys() & leads_to.keys()}
-        self.type = self._learn(leads_to=leads_to)
+        self._take_links_apart(read, leads_to)
         while names := [*plain_fields(self.type, assumed, self.source, self._takes_booleans), *self._unasked()]:
             may_refer = {key for key, ids in self._ids_within(names).items() if asks_all or ids.are_values}
             objects = {key for key in may_refer if objects_in(self.source.fields[key]) is not None}
@@ -195,8 +193,21 @@ class TypeLearner:
         }
         return {key for path in doubted for key in parts[path].keys_of(path)}
 
-    def _links_of(self, read: Library) -> dict[str, list[str]]:
-        """What the objects of a reference say of the link. It is lost where the target takes only numbers, or not all are objects."""
+    def _take_links_apart(self, read: Library, leads_to: dict[str, str]) -> None:
+        """Take the objects of references apart that say something of the link, and those within, which come to light by that."""
+        while True:
+            links = self._new_links(read)
+            self._links |= links
+            leads_to |= {f"{key}/id": leads_to[key] for key in links.keys() & leads_to.keys()}
+            self.type = self._learn(leads_to=leads_to)
+            if not links:
+                break
+
+    def _new_links(self, read: Library) -> dict[str, list[str]]:
+        """What the objects of references, which are whole so far, say of the link.
+
+        It is lost where the target takes only numbers, or not all are objects.
+        """
         links = members_of_links(self.records(), self.type, self.source, read)
         as_numbers = {
             key
@@ -206,7 +217,7 @@ class TypeLearner:
         }
         whole = as_numbers | {key for key in links if objects_in(self.source.fields[key]) is None}
         self._lost = [f"{key}/{member}" for key in links.keys() & whole for member in links[key]]
-        return {key: members for key, members in links.items() if key not in whole}
+        return {key: members for key, members in links.items() if key not in whole | self._links.keys()}
 
     def _unasked(self) -> list[str]:
         """The fields that are left out because they, or objects in which they are, may have numbers of records, which is not asked yet."""

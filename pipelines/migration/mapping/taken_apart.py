@@ -61,6 +61,7 @@ class TakenApart:
         is_typed = f"{path}/id" in self._typed or (name == DATA and {"id", "type"} <= members.keys())
         if path in self._links:
             self._objects[in_words(path)] = {"id", *map(in_words, self._links[path])}
+            self._look_into({name: members[name] for name in self._links[path] if name in members}, f"{path}/")
         elif is_tree(objects) or (is_embedded(path, objects) and not is_typed):
             return False
         else:

@@ -210,6 +210,11 @@ def texts_in(path: str, value: Any) -> Iterator[tuple[str, str]]:
 @example("collections", [{"user": {"id": "number", "note": "text"}}, {"user": ["text", "text"]}], "locations")
 @example(PUBLICATIONS, [{"at": {"id": ["number", "number"], "kind": "text", "type": "text"}}], "locations")
 @example(PUBLICATIONS, [{"at": {"kind": "text"}}, {"at": {"id": "number"}}], "locations")
+@example(
+    PUBLICATIONS,
+    [{"location": {"note": "text", "id": "number", "kind": {"id": "number", "note": "text"}}}],
+    "locations",
+)
 def test_no_text_of_a_record_is_lost_without_a_word(resource: str, forms: list[dict[str, Any]], answer: str) -> None:
     """Every text at any depth is sent, or it or an object around it is named with the reason (I6). Entries of a list have one form."""
     texts = (f"{letters}." for letters in map("".join, product("abcdefgh", repeat=5)))
