@@ -399,8 +399,6 @@ def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> st
     """The text with the fields that it lacks, and those that no record has any more, at the beginning of the resource's table of fields."""
     resource = proposal.resource
     named, doubtful = mapping.named, _may_name_records_now(proposal, mapping)
-    if doubtful:
-        text = _with_same(text, resource, [name for name in mapping.same if name not in doubtful])
     decided = {*mapping.left_out} | _keys({name: field for name, field in named.items() if name not in doubtful})
     around = objects_of(decided)
     new = {
@@ -408,6 +406,9 @@ def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> st
         for name, field in proposal.mapping.named.items()
         if decided.isdisjoint((*_keys({name: field}), *objects_of([name]))) and name not in around
     }
+    doubtful &= _keys(new) | objects_of(new)
+    if doubtful:
+        text = _with_same(text, resource, [name for name in mapping.same if name not in doubtful])
     gone = [
         name if field.keys is None else f"{name} (from {', '.join(field.keys)})"
         for name, field in named.items()

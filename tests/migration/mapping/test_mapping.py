@@ -96,6 +96,11 @@ descriptions = st.builds(ResourceSchema, create=st.none() | payloads)
     description=descriptions,
 )
 @example(
+    records=[{"a:b": None, "a;b": None}],
+    later=[{"a:b": {"id": 0}}],
+    description=takes(**{"0": "", "a;b": ""}),
+)
+@example(
     records=[{"a:b": None}],
     later=[{"A:B": ["1"]}],
     description=takes(**{"a:b": ""}),
