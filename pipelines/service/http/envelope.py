@@ -106,7 +106,8 @@ def _split_envelope(body: bytes) -> list[msgspec.Raw]:
         raise ValueError(_NO_LISTING)
     arrays -= _BESIDE
     arrays = arrays & _INSIDE or arrays
-    if len(arrays) == 1 and not any(bytes(members[name]) not in _NO_ERROR for name in _NO_ENVELOPE & members.keys()):
+    errors = [bytes(members[name]) for name in _NO_ENVELOPE & members.keys() if name != "id"]
+    if len(arrays) == 1 and "id" not in members and {*errors} <= {*_NO_ERROR}:
         records = _ARRAY.decode(members[arrays.pop()])
         if all(_begins(record, b"{") for record in records):
             return records

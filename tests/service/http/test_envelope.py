@@ -92,6 +92,7 @@ def test_a_list_may_be_named_otherwise(around: str, records: list[str]) -> None:
         b'{"included": [{"id": 5}]}',
         b'{"records": {}, "data": []}',
         b'{"id": 7, "authors": [{}]}',
+        b'{"id": null, "authors": [{}]}',
         b'{"error": {"code": "x"}, "details": [{}]}',
         b'{"errors": []}',
         b'{"errors": [{}], "result": [{}]}',
