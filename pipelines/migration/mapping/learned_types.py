@@ -24,7 +24,13 @@ from pipelines.migration.mapping.ids_in_values import MOST_VALUES, IdsWithin, fi
 from pipelines.migration.mapping.kinds_beside import DATA, objects_in, references_by_kind
 from pipelines.migration.mapping.learned_fields import KnownFields, learn_from_shapes
 from pipelines.migration.mapping.link_members import members_of_links
-from pipelines.migration.mapping.taken_apart import TakenApart, is_of_own_kind, objects_without_ids, spelled_otherwise
+from pipelines.migration.mapping.taken_apart import (
+    TakenApart,
+    is_of_own_kind,
+    objects_without_ids,
+    spelled_otherwise,
+    taken_although_filled,
+)
 from pipelines.migration.mapping.unique_texts import unique_texts
 from pipelines.migration.model.field_mapping import OPEN, PLAIN, id_of, several
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, ResourceType
@@ -77,7 +83,8 @@ class TypeLearner:
         forms = {key: reference.form for key, reference in self.by_kind.items()}
         self._known = KnownFields(by_kind=forms, posted=posted, read=read, unique=lambda: self.unique_texts)
         self._links, self._lost = dict[str, list[str]](), list[str]()
-        asked = {*self._other_choices(), *self._words_within()}
+        described = taken_although_filled(self._shapes[0].fields, schema.create.fields if schema.create else {})
+        asked = {*self._other_choices(), *self._words_within(), *described}
         self._asked_within = asked | objects_of(asked) | self._spelled_otherwise()
         """Paths of objects that are taken apart, because a value within is asked about, or the target has another name for it."""
         self.codes: Mapping[str, DifferingCodes] = {}

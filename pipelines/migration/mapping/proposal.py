@@ -119,7 +119,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     after_create: dict[str, str | dict[str, str]] = {
         name: request for name, request in actions.items() if in_snake_case(name) == COMPLETED
     }
-    sent = _keys(fields) | after_create.keys()
+    sent = _keys(fields) | _keys(learned.parts) | after_create.keys()
     left_out = {key: why for key, why in learned.left_out.items() if key not in sent}
     left_out |= {name: LeftOut.FILLED_BY_SERVICE for name in filled if name not in sent | _FILLED_ANYWHERE}
     left_out |= {

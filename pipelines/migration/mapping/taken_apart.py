@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pipelines.migration.mapping.kinds_beside import DATA, objects_in
+from pipelines.records.additional_fields import is_managed
 from pipelines.records.paths import ATTRIBUTES, as_part, members_apart
 from pipelines.records.shapes.field_names import in_words, may_name_records, names_own_kind, resource_named, stem_of
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
@@ -158,6 +159,22 @@ def spelled_otherwise(
         if any(names.get(in_words(member), member) != member for member in objects.members.keys() - members.keys()):
             yield path
         yield from spelled_otherwise(objects.members, members, f"{path}/")
+
+
+def taken_although_filled(
+    fields: Mapping[str, FieldShape], described: Mapping[str, FieldSchema], above: str = ""
+) -> Iterator[str]:
+    """Yield the path of each member of an object that services fill by its name, such as `href`, but that the target takes, as it says."""
+    for name, field in fields.items():
+        objects, there, path = objects_in(field), described.get(name), f"{above}{name}"
+        if objects is None or there is None or there.read_only or "/" in name:
+            continue
+        members = (there.entries or there).members
+        for member in objects.members.keys() & members.keys():
+            is_filled = is_managed(f"{path}/{member}") or (member == "id" and not objects.has_ids)
+            if is_filled and not members[member].read_only:
+                yield f"{path}/{member}"
+        yield from taken_although_filled(objects.members, members, f"{path}/")
 
 
 def objects_without_ids(fields: Mapping[str, FieldShape], above: str = "") -> Iterator[tuple[str, FieldShape]]:

@@ -541,11 +541,14 @@ _ANY = FieldRule()
 
 def _filled_by_service(path: str, field: FieldMapping, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield path and value of what a service fills itself in the objects of a field, and of the entries of a list, that are plain."""
+    sent = {key for name, member in field.entries.items() for key in member.keys_of(name)}
     for entry in several(value) if field.entries else ():
         for name, member in field.entries.items() if isinstance(entry, dict) else ():
             yield from _filled_by_service(f"{path}/{name}", member, member.read(entry, name))
     if not field.refers:
-        yield from filled_within(path, value)
+        yield from (
+            (inner, filled) for inner, filled in filled_within(path, value) if inner[len(path) + 1 :] not in sent
+        )
 
 
 _NOT_SET = (None, False, 0)

@@ -42,7 +42,7 @@ def fields_to_send(shape: RecordShape, described: Container[str] = ()) -> dict[s
     return {
         name: field
         for name, field in shape.fields.items()
-        if name != OTHERS and (not is_managed(name) or (is_counter(name) and name in described))
+        if name != OTHERS and (not is_managed(name) or (name in described and (is_counter(name) or "/" in name)))
     }
 
 

@@ -614,6 +614,27 @@ def test_names_within_objects_are_read_in_any_spelling(tmp_path: Path, *, many: 
         assert (sent[0] if many else sent) == {"user_id": 9, "due_on": "2026-12-01"}
 
 
+def test_what_services_fill_is_moved_within_objects_where_the_target_takes_it(tmp_path: Path) -> None:
+    """An address in an object may be what people wrote, and an `id` there a code."""
+    href, label = of_type("string"), of_type("string")
+    schema = takes(
+        name="string",
+        website=of_type("object", members={"href": href, "label": label}),
+        sources=of_type("array", entries=of_type("object", members={"href": href, "label": label})),
+        script=of_type("object", members={"id": of_type("string"), "html_url": FieldSchema(read_only=True)}),
+    )
+    record = {
+        "name": "A",
+        "website": {"href": "https://example.org/a", "label": "home"},
+        "sources": [{"href": "https://example.org/s", "label": "VIAF"}],
+        "script": {"id": "latn-2", "html_url": "https://example.org/latn"},
+    }
+    learner = learner_of(tmp_path, [{"id": 1, **record}], schema, "authorities")
+    learned = file_of(text_of([learner]).replace('"?"', '"nothing"')).follow(learner.type)
+    assert body_of(learned, record) == {**record, "script": {"id": "latn-2"}}
+    assert learned.form(record).unsent == {"script/html_url": "https://example.org/latn"}
+
+
 @pytest.mark.parametrize(
     ("described", "shown"),
     [("string", []), ("", [{"id": 9, "title": "B", "location": "Annex"}])],
