@@ -44,8 +44,8 @@ _AROUND = frozenset({"data", "_embedded"})
 _INSIDE = frozenset({"records", "items", "results", "result", "data", *RESOURCES})
 """Names of an array of records, in such an object or beside other arrays."""
 
-_NO_ERROR = (b"[]", b"null", b"false", b'""', b"{}")
-"""What a member for errors has where there is none."""
+_NOTHING = (b"[]", b"null", b"false", b'""', b"0", b"{}")
+"""What a member for errors, or for the next records, has where there are none."""
 
 _CONTROLS = bytes(b" x"[code not in b"\t\n\r"] for code in range(32)) + bytes(range(32, 256))
 _ESCAPE = re.compile(rb"\\u([dD][89a-fA-F])[0-9a-fA-F]{2}|\\.")
@@ -107,7 +107,7 @@ def _split_envelope(body: bytes) -> list[msgspec.Raw]:
     arrays -= _BESIDE
     arrays = arrays & _INSIDE or arrays
     errors = [bytes(members[name]) for name in _NO_ENVELOPE & members.keys() if name != "id"]
-    if len(arrays) == 1 and "id" not in members and {*errors} <= {*_NO_ERROR}:
+    if len(arrays) == 1 and "id" not in members and {*errors} <= {*_NOTHING}:
         records = _ARRAY.decode(members[arrays.pop()])
         if all(_begins(record, b"{") for record in records):
             return records
@@ -128,8 +128,6 @@ def says_more(body: bytes) -> bool:
 
 _MORE = re.compile(r"next.*|(end_?)?cursor|has_?(more|next).*", re.IGNORECASE)
 """Matches the name of a member that leads to more records."""
-
-_NOTHING = (b"null", b"false", b'""', b"0", b"{}")
 
 
 def _named(members: Mapping[str, msgspec.Raw], sign: bytes) -> set[str]:
