@@ -27,7 +27,7 @@ from pipelines.migration.model.resource_types import (
 )
 from pipelines.records.additional_fields import in_snake_case
 from pipelines.records.left_out import LeftOut
-from pipelines.records.paths import objects_of
+from pipelines.records.paths import ATTRIBUTES, objects_of
 from pipelines.records.shapes.field_names import (
     fields_to_send,
     in_words,
@@ -410,9 +410,11 @@ def _has_texts(field: FieldShape) -> bool:
 
 def is_sent_as_object(schema: FieldSchema | None, field: FieldShape) -> bool:
     """Whether the ids of a reference are sent in objects: by the description, else as the records have them."""
-    if schema is None or not (schema.types or schema.members or schema.entries):
-        return field.has_ids
-    return bool(schema.members or (schema.entries is not None and schema.entries.members))
+    described = (schema.entries or schema) if schema is not None else FieldSchema()
+    types = {*described.types} - {"null", "array"}
+    if described.members or types == {"object"}:
+        return True
+    return field.has_ids and (not types or "object" in types)
 
 
 def is_sent_as_text(schema: FieldSchema | None, field: FieldShape) -> bool:
@@ -437,18 +439,30 @@ def _keys(
 
     Else all of `fields`, and of those that are asked.
     """
-    spelled = {"".join(words_of(name.rpartition("/")[2])): name for name in reversed(fields)}
+    own = [name for name in fields if _is_own(name)]
+    spelled = {"".join(words_of(name.rpartition("/")[2])): name for name in reversed(own)}
     by_words = [[spelled.get("".join(words_of(name))) for name in names] for names in assumed.keys]
     if keys := [tuple(filter(None, names)) for names in by_words if None not in names]:
         return tuple(keys)
-    ends = {words[-1]: name for name in reversed(fields) if (words := words_of(name))}
+    ends = {words[-1]: name for name in reversed(own) if (words := words_of(name))}
     known = (spelled.get(word) for word in ("name", "title", "label", "heading", "code", "number"))
     first = next((name for name in (*known, *map(ends.get, ("name", "title", "label", "heading"))) if name), None)
     whole = (*([first] if first else ()), *(name for name in (*fields, *asked) if name != first))
     may_be_alone = any(len(names) == 1 for names in assumed.keys)  # two tasks may have one title
     known_unique = unique() if plain and may_be_alone else ()
-    alone = next((name for name in whole if name in plain and in_words(name) in known_unique), None)
+    texts = (name for name in whole if name in plain and _is_own(name))
+    alone = next((name for name in texts if in_words(name) in known_unique), None)
     return ((alone,),) if alone else (whole or ("id",),)
+
+
+_CONTENT = frozenset({ATTRIBUTES, "data", "fields", "metadata", "properties"})
+"""Members with the fields of a record, as JSON:API and others have them."""
+
+
+def _is_own(path: str) -> bool:
+    """Whether a field is of the record itself: `owner/name` is the name of something else."""
+    above, _, _name = path.rpartition("/")
+    return above in ("", *_CONTENT)
 
 
 def _why_left_out(name: str, payload: PayloadSchema | None, schema: ResourceSchema, field: FieldShape) -> str:

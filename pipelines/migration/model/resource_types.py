@@ -469,7 +469,9 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         text = text_of(value) or ""
         if (of_value := f"{path}={text}") in self.after_create:
             return of_value
-        is_set = value not in _NOT_SET and (not isinstance(value, str) or _TIME.match(text) is not None)
+        is_set = (
+            _TIME.match(text) is not None if isinstance(value, str) else isinstance(value, int | float) and value > 0
+        )
         return path if is_set and path in self.after_create else ""
 
     def _filled_within(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
@@ -554,8 +556,8 @@ def _filled_by_service(path: str, field: FieldMapping, value: Any) -> Iterator[t
 _NOT_SET = (None, False, 0)
 """Values of a field that a request of its own sets, before that is sent."""
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\d")
-"""Matches a date or a time."""
+_TIME = re.compile(r"(?!1970)(19[7-9]|2\d\d)\d-\d\d-\d\d")
+"""Matches a date or a time when something was done. Services write the year 0, 1, 1970 or 9999 where nothing was."""
 
 NAMES = (Stage("exact", "name"), Stage("folded", "name"))
 """The names of records as they are written, and without regard to case."""

@@ -666,6 +666,32 @@ def test_an_empty_list_of_the_target_shows_no_form(tmp_path: Path) -> None:
     assert learner.type.fields["assignees"].sent_as == "object"
 
 
+@pytest.mark.parametrize(
+    ("described", "shown", "sent"),
+    [
+        ("object", {"id": 5}, {"id": 9}),
+        ("array", [{"id": 5}], [{"id": 9}]),
+        ("array", [5], [9]),
+        ("integer", {"id": 5}, 9),
+    ],
+)
+def test_a_description_without_members_leaves_the_form_of_references_to_records(
+    tmp_path: Path, described: str, shown: Any, sent: Any
+) -> None:
+    learner = learner_of(
+        tmp_path, [{"id": 1, "title": "A", "assignee": shown}], takes(title="string", assignee=described)
+    )
+    learned = file_of(text_of([learner]).replace('"?"', '"users"')).follow(learner.type)
+    assert body_of(learned, {"title": "A", "assignee": shown})["assignee"] == sent
+
+
+def test_the_name_of_something_else_within_a_record_is_no_key(tmp_path: Path) -> None:
+    records = [{"id": n, "label_text": f"L{n}", "owner": {"name": f"N{n}", "office_id": n}} for n in (1, 2)]
+    target = [{"id": 9, "label_text": "Z", "owner": {"name": "N1", "office_id": 1}}]
+    learner = learner_of(tmp_path, records, resource="collections", target=target)
+    assert learner.type.keys[0][0] == "label_text"
+
+
 @pytest.mark.parametrize("value", ["yes", "1", "true", 1])
 @pytest.mark.parametrize("within", ["", "object", "list"])
 def test_what_stands_for_a_boolean_is_asked_at_any_depth(tmp_path: Path, value: Any, within: str) -> None:
@@ -705,6 +731,8 @@ ACTIONS = '[collections]\nsame = ["name"]\n[collections.after_create]\n'
         ('state = "PATCH archive"', True, "state", False),
         ('state = "PATCH archive"', False, None, False),
         ('state = "PATCH archive"', "archived", None, True),
+        ('state = "PATCH archive"', "0001-01-01T00:00:00Z", None, True),
+        ('state = "PATCH archive"', "9999-12-31", None, True),
         ('state = { archived = "PATCH archive", published = "PATCH publish" }', "published", "state=published", False),
         ('state = { archived = "PATCH archive" }', "draft", None, True),
     ],
