@@ -210,6 +210,7 @@ def _about(learner: TypeLearner, target: str) -> str:
         name
         for name, field in described.items()
         if not (field.read_only or name in filled or name in known or as_part(name) in known)
+        and not ("/" in name and learner.apart.is_shown(name))
     ]
     unfilled = f". It takes other fields, too, which no record of the source has: {', '.join(others)}" if others else ""
     unknown = (

@@ -36,6 +36,8 @@ class TakenApart:
         asked_within: Collection[str] = (),
     ) -> None:
         self._typed, self._links, self._asked_within = typed, links or {}, asked_within
+        self._links_in_words = {*map(in_words, self._links)}
+        """The records to which these lead have filled their ids themselves; who refers to them sends one."""
         self._objects = dict[str, Container[str]]()
         """Path → the members that are fields; both in words, because the other library may spell them otherwise."""
         self.objects = set[str]()
@@ -117,6 +119,16 @@ class TakenApart:
             change=self._payload(schema.change),
         )
 
+    def is_shown(self, path: str) -> bool:
+        """Whether the source's records have a field at a path, in any spelling, even where none is taken apart."""
+        fields: Mapping[str, FieldShape] = self.whole.fields
+        for word in in_words(path).split("/"):
+            field = next((field for name, field in fields.items() if in_words(name) == word), None)
+            if field is None:
+                return False
+            fields = (field.entries or field).members
+        return True
+
     def _payload(self, payload: PayloadSchema | None) -> PayloadSchema | None:
         if payload is None:
             return None
@@ -132,7 +144,8 @@ class TakenApart:
     ) -> Iterator[tuple[str, FieldSchema]]:
         """Yield path and description of each field; a description that lacks the members of an object says nothing about them."""
         for name, described in fields.items():
-            path, is_filled = f"{above}{name}", read_only or described.read_only
+            is_of_link = name == "id" and above and in_words(above[:-1]) in self._links_in_words
+            path, is_filled = f"{above}{name}", read_only or (described.read_only and not is_of_link)
             members = (described.entries or described).members
             if path not in self:
                 yield path, replace(described, read_only=is_filled)

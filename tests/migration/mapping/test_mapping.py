@@ -685,6 +685,17 @@ def test_a_description_without_members_leaves_the_form_of_references_to_records(
     assert body_of(learned, {"title": "A", "assignee": shown})["assignee"] == sent
 
 
+def test_the_id_of_a_link_is_sent_although_its_record_fills_it_itself(tmp_path: Path) -> None:
+    """A description that says of an owner what it says of each user."""
+    user = of_type("object", members={"id": FieldSchema(["integer"], read_only=True), "name": of_type("string")})
+    user.members["role"] = of_type("string")
+    record = {"name": "C", "owner": {"id": 5, "name": "A", "role": "head"}}
+    learner = learner_of(tmp_path, [{"id": 1, **record}], takes(name="string", owner=user), "collections", ["users"])
+    text = text_of([learner])
+    assert "no record of the source has" not in text
+    assert body_of(file_of(text).follow(learner.type), record)["owner"] == {"id": 9, "role": "head"}
+
+
 def test_the_name_of_something_else_within_a_record_is_no_key(tmp_path: Path) -> None:
     records = [{"id": n, "label_text": f"L{n}", "owner": {"name": f"N{n}", "office_id": n}} for n in (1, 2)]
     target = [{"id": 9, "label_text": "Z", "owner": {"name": "N1", "office_id": 1}}]
