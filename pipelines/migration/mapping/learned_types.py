@@ -82,7 +82,7 @@ class TypeLearner:
         self.by_kind = references_by_kind(source.records(), self._shapes[0], library())
         forms = {key: reference.form for key, reference in self.by_kind.items()}
         self._known = KnownFields(by_kind=forms, posted=posted, read=read, unique=lambda: self.unique_texts)
-        self._links, self._lost = dict[str, list[str]](), list[str]()
+        self._links, self._lost = dict[str, list[str]](), dict[str, LeftOut]()
         described = taken_although_filled(self._shapes[0].fields, schema.create.fields if schema.create else {})
         asked = {*self._other_choices(), *self._words_within(), *described}
         self._asked_within = asked | objects_of(asked) | self._spelled_otherwise()
@@ -125,9 +125,7 @@ class TypeLearner:
         learned = learn_from_shapes(
             self.assumed, whole, of_target, self._described, known=self._known, apart=self.apart
         )
-        lost = dict.fromkeys(self._lost, LeftOut.NOT_DESCRIBED) | dict.fromkeys(
-            sorted(self.apart.unnameable), LeftOut.NOT_SENDABLE
-        )
+        lost = self._lost | dict.fromkeys(sorted(self.apart.unnameable), LeftOut.NOT_SENDABLE)
         record_type = json_api_type([self._target, self._listing]) if ATTRIBUTES in whole.fields else ""
         wrapped_in = learned.wrapped_in or (DATA if record_type and not self._described.create else "")
         return msgspec.structs.replace(
@@ -213,7 +211,7 @@ class TypeLearner:
     def _new_links(self, read: Library) -> dict[str, list[str]]:
         """What the objects of references, which are whole so far, say of the link.
 
-        It is lost where the target takes only numbers, or not all are objects.
+        It is lost where the target takes only numbers, or not all are objects; so are addresses, which are those of the other record.
         """
         links = members_of_links(self.records(), self.type, self.source, read)
         as_numbers = {
@@ -223,8 +221,20 @@ class TypeLearner:
             if not part.sent_as.startswith("object")
         }
         whole = as_numbers | {key for key in links if objects_in(self.source.fields[key]) is None}
-        self._lost = [f"{key}/{member}" for key in links.keys() & whole for member in links[key]]
-        return {key: members for key, members in links.items() if key not in whole | self._links.keys()}
+        addresses = {
+            key: {member for member in members if is_managed(member) and not is_counter(member)}
+            for key, members in links.items()
+        }
+        self._lost |= {
+            f"{key}/{member}": LeftOut.NOT_DESCRIBED for key in links.keys() & whole for member in links[key]
+        }
+        self._lost |= {
+            f"{key}/{member}": LeftOut.FILLED_BY_SERVICE for key, members in addresses.items() for member in members
+        }
+        of_links = {
+            key: [member for member in members if member not in addresses[key]] for key, members in links.items()
+        }
+        return {key: members for key, members in of_links.items() if members and key not in whole | self._links.keys()}
 
     def _unasked(self) -> list[str]:
         """The fields that are left out because they, or objects in which they are, may have numbers of records, which is not asked yet."""

@@ -85,5 +85,5 @@ def _candidates(shape: RecordShape) -> Iterator[tuple[str, list[str]]]:
     """Yield the key of each field whose objects have ids, and their other members."""
     for key, field in shape.fields.items():
         names = field.members.keys() | field.entries.members.keys() if field.entries else field.members.keys()
-        if members := [name for name in names - {OTHERS, ANY_KEY} if field.has_ids and not is_managed(name)]:
+        if members := [name for name in names - {OTHERS, ANY_KEY} if field.has_ids and not is_managed(f"{key}/{name}")]:
             yield key, sorted(members)

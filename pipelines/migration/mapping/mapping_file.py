@@ -246,10 +246,8 @@ class MappingFile:
         mapping, words = self.resources.get(learned.resource, ResourceMapping()), list[str]()
         for name, field in mapping.fields.items():
             rule = learned.takes.get(name, FieldRule())
-            of_values = FieldRule(rule.choices)
-            doubtful = [
-                value for value in field.values.values() if value not in (OPEN, None) and of_values.refusal(value)
-            ]
+            of_values = FieldRule(rule.choices, rule.entry_types or rule.types)
+            doubtful = [value for value in field.answers() if of_values.refusal(value)]
             doubtful += [field.fill] if field.fill not in (OPEN, None) and rule.refusal(field.fill) else []
             if doubtful:
                 takes = " or ".join(rule.choices or rule.types)

@@ -6,6 +6,7 @@ a member of an object: `holding/location_id`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -238,8 +239,21 @@ class FieldMapping(
     def _translated(self, value: Any) -> Any:
         if isinstance(value, list):
             return [self._translated(entry) for entry in value]
-        return self.values.get(text_of(value) or "", value)
+        answer = self.values.get(text := text_of(value) or "", value)
+        return answer if isinstance(value, str) else _as_sent(text, answer)
 
+    def answers(self) -> Iterator[Any]:
+        """Yield what is sent for its values, as far as people said so."""
+        yield from (_as_sent(text, answer) for text, answer in self.values.items() if answer not in (OPEN, None))
+
+
+def _as_sent(text: str, answer: Any) -> Any:
+    """The answer to a question about a number, as a number: the question mark had quotes."""
+    is_number = isinstance(answer, str) and _WHOLE.fullmatch(answer) and _WHOLE.fullmatch(text)
+    return int(answer) if is_number else answer
+
+
+_WHOLE = re.compile("-?[0-9]{1,18}")
 
 PLAIN = FieldMapping()
 """A field that is sent as it stands."""

@@ -696,6 +696,25 @@ def test_the_id_of_a_link_is_sent_although_its_record_fills_it_itself(tmp_path: 
     assert body_of(file_of(text).follow(learner.type), record)["owner"] == {"id": 9, "role": "head"}
 
 
+def test_counters_of_a_link_are_moved_and_addresses_of_its_record_named(tmp_path: Path) -> None:
+    owner = {"id": 5, "name": "A", "role": "head", "copies_count": 3, "thumb_url": "https://example.org/a.png"}
+    record = {"name": "C", "owner": owner}
+    learner = learner_of(tmp_path, [{"id": 1, **record}], resource="collections", read=["users"])
+    learned = file_of(text_of([learner]).replace('"?"', '"users"')).follow(learner.type)
+    assert body_of(learned, record)["owner"] == {"id": 9, "role": "head", "copies_count": 3}
+    assert learned.form(record).unsent == {"owner/thumb_url": "https://example.org/a.png"}
+
+
+def test_the_answer_to_a_question_about_a_number_is_a_number(tmp_path: Path) -> None:
+    """The question mark stands in quotes, and so does what takes its place."""
+    learner = learner_of(tmp_path, [{"id": 1, "title": "A", "level": 7}], takes(title="string", level="integer"))
+    mapping = file_of('[tasks]\nsame = ["title"]\n[tasks.fields]\nlevel = { values = { 7 = "3" } }')
+    assert body_of(mapping.follow(learner.type), {"title": "A", "level": 7}) == {"title": "A", "level": 3}
+    assert mapping.doubtful_answers(learner) == []
+    [doubt] = file_of(mapping.text.replace('"3"', '"low"')).doubtful_answers(learner)
+    assert "the target takes integer, and not" in doubt
+
+
 def test_the_name_of_something_else_within_a_record_is_no_key(tmp_path: Path) -> None:
     records = [{"id": n, "label_text": f"L{n}", "owner": {"name": f"N{n}", "office_id": n}} for n in (1, 2)]
     target = [{"id": 9, "label_text": "Z", "owner": {"name": "N1", "office_id": 1}}]
