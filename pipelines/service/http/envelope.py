@@ -151,7 +151,8 @@ def created_record(answer: object, fields: Collection[str], resource: str = "") 
 
     None where there is none, or several. `fields`: the names that were sent: what has one of them is a record and no envelope, so that an
     object in it is another record, to which it refers; and beside other objects, the record is what has the name of its `resource`, or most
-    of what was sent. An object that is called otherwise, and has little of that, is a job or a person.
+    of what was sent. An object that is called otherwise, and has little of that, is a job or a person; so is an answer that has nothing
+    of it, but objects with ids.
     """
     if isinstance(answer, list):
         return created_record(answer[0], fields, resource) if len(answer) == 1 else None
@@ -164,18 +165,32 @@ def created_record(answer: object, fields: Collection[str], resource: str = "") 
         for member in members
         if _has_id(member, fields, resource) and len(member.keys() & {*fields}) * 2 > len(fields)
     ]
-    if is_record or not alike:  # the id beside an object with most of what was sent is that of an event
-        if _has_id(record, fields, resource):
-            return record
-        if is_record:
-            return None
+    has_id = _has_id(record, fields, resource)
+    if is_record:
+        return record if has_id else None
+    if has_id and not (alike or _has_other_id(answer, resource)):
+        return record
     alike = alike or [_plain(member, fields) for name, member in inner if _is_called(name, resource)]
     if not alike and len(inner) == 1 and _may_be_around(inner[0][0], members[0], fields):
         if "id" not in members[0]:
             return created_record(members[0], fields, resource)
         alike = members
-    records = [member for member in alike if _has_id(member, fields, resource)]
+    records = [
+        member
+        for member in alike
+        if _has_id(member, fields, resource) and not (has_id and member.keys().isdisjoint(fields))
+    ]
     return records[0] if len(records) == 1 else None
+
+
+def _has_other_id(answer: dict[str, Any], resource: str) -> bool:
+    """Whether something within an answer has an id, too, or is one by its name, so that the answer's own may be that of an event."""
+    inner = _inner_objects(answer)
+    within = any(record_id(member.get("id")) is not None or _has_other_id(member, resource) for _name, member in inner)
+    return within or any(
+        record_id(value) is not None and (stem_of(name) in _AROUND_RECORD or _is_called(name, resource))
+        for name, value in answer.items()
+    )
 
 
 def _is_called(name: str, resource: str) -> bool:
@@ -218,10 +233,11 @@ def record_with_id(answer: dict[str, Any], number: RecordId | None) -> dict[str,
 def _has_id(record: Mapping[str, Any], fields: Collection[str], resource: str) -> bool:
     """Whether an object has the id of a record. A text may be that of a request or a job where the object has none of the `fields`.
 
-    So may any id beside that of a record of the resource: `{"id": 612, "task_id": 503}` is a job, or a version of a task.
+    So may any id beside that of a record of the resource: `{"id": 612, "task_id": 503}` is a job, or a version of a task, and so is what
+    has a `record_id`.
     """
     number = record_id(record.get("id"))
-    own_names = {singular(resource), singular(resource.rpartition("_")[2])}
+    own_names = {singular(resource), singular(resource.rpartition("_")[2]), *_AROUND_RECORD}
     added = {stem_of(name): record_id(record[name]) for name in record.keys() - fields if is_named_as_id(name)}
     if any(added.get(name, number) not in (None, number) for name in own_names):
         return False

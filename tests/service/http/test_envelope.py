@@ -125,11 +125,11 @@ def test_a_record_of_json_api_is_read_as_its_list_has_it(number: int | str) -> N
 
 def test_an_object_beside_the_id_of_a_record_is_another_one_unless_it_has_most_of_what_was_sent() -> None:
     record = {"id": 9, "title": "A", "publication_id": 3}
-    assert created_record({"id": 9, "publication": {"id": 3, "title": "B"}}, record.keys() - {"id"}) == {
-        "id": 9,
-        "publication": {"id": 3, "title": "B"},
-    }
-    assert created_record({"id": 55, "task": record}, record.keys() - {"id"}) == record
+    fields, publication = record.keys() - {"id"}, {"id": 3, "title": "B"}
+    answer = {"id": 9, "title": "A", "publication": publication}
+    assert created_record(answer, fields) == answer
+    assert created_record({"id": 55, "task": record}, fields) == record
+    assert created_record({"id": 9, "publication": publication}, fields) is None, "it may be an event"
 
 
 @pytest.mark.parametrize(
@@ -150,6 +150,13 @@ def test_an_object_beside_the_id_of_a_record_is_another_one_unless_it_has_most_o
         ({"id": 612, "status": "accepted", "collection_id": 504, "name": "Seas"}, None),
         ({"version": 1, "revision": {"id": 620, "collection_id": 504, "name": "Seas", "note": "N"}}, None),
         ({"id": 504, "collection_id": 504, "name": "Seas"}, 504),
+        ({"id": 504, "created": True}, 504),
+        ({"jsonrpc": "2.0", "id": 701, "result": 504}, None),
+        ({"id": 701, "collection": 504}, None),
+        ({"id": 701, "action": "add", "target": {"id": 504}, "actor": {"id": 502}}, None),
+        ({"id": 701, "type": "made", "data": {"object": {"id": 504, "name": "Seas"}}}, 504),
+        ({"id": 701, "event": "create", "item": {"id": 504, "name": "Seas"}}, 504),
+        ({"id": 701, "record_id": 504, "name": "Seas"}, None),
     ],
 )
 def test_of_several_objects_the_record_has_the_name_of_its_resource_or_most_of_what_was_sent(
