@@ -320,9 +320,24 @@ class TypeLearner:
     @property
     def asked(self) -> ResourceType:
         """The type with a question for each value that the target does not take, or has no word for."""
-        values = self._other_values
+        values = self._other_values | {path: words for path, (words, _taken) in self.other_kinds.items()}
         fields = {name: field.asking(values, name) for name, field in self.type.fields.items()}
         return msgspec.structs.replace(self.type, fields=fields)
+
+    @cached_property
+    def other_kinds(self) -> dict[str, tuple[list[str], list[str]]]:
+        """Reference → the words beside its ids of which the target takes, or its records have, none; and those of the target."""
+        kinds = {} if self.type.personal else {path: part.kind for path, part in self.type.parts.items() if part.kind}
+        parts = dict.fromkeys(kinds.values(), PLAIN)
+        here = words_in(self.records(), parts)
+        there = words_in(map(self.apart.record, self._target.records()), parts) if here else {}
+        others = dict[str, tuple[list[str], list[str]]]()
+        for path, kind in kinds.items():
+            words, of_target = {*here.get(kind, ())}, {*there.get(kind, ())}
+            taken = {*self.choices.get(kind, ())} or (of_target if words.isdisjoint(of_target) else words)
+            if taken and words - taken:
+                others[path] = sorted(words - taken), sorted(taken)
+        return others
 
     @property
     def _other_values(self) -> dict[str, list[str]]:

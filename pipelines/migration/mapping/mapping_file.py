@@ -391,8 +391,16 @@ def _problems_of_field(where: str, field: FieldMapping) -> Iterator[str]:
         yield f"{where}: `post` adds numbers of several records (`many = true`), and no plain values, and none inside of objects."
     if field.entries and (not field.many or field.leads_to or field.kinds or field.values):
         yield f"{where}: `entries` says what the objects of a list have (`many = true`), and where the number in each member leads."
-    if field.refers and {*field.values.values()} - {"", OPEN}:
-        yield f'{where}: `values` of a field with numbers of records says which of them stand for none: `{{ -1 = "" }}`.'
+    sent = [value for value in field.values.values() if value not in ("", OPEN)]
+    if (
+        field.refers
+        and (not field.kind or len({*sent}) < len(sent) or not field.values.keys().isdisjoint(sent))
+        and sent
+    ):
+        yield (
+            f'{where}: `values` of a field with numbers of records says which of them stand for none, as in `{{ -1 = "" }}`, and with '
+            "`kind`, which word of the target is sent for each: another one for each, and none that is one of the source, too."
+        )
     yield from _problems_of_kinds(where, field)
     for name, entry in field.entries.items():
         yield from _problems_of_field(f"{where}: entries: {name}", entry)

@@ -244,7 +244,12 @@ def _known_from(learner: TypeLearner, name: str) -> str:
     if name not in learned.references:
         return f"{seen}{_one_of(learner, name)}{_codes(learner, name)}"
     parts = [(path, part) for path, part in field.parts(name) if part.refers and not part.entries]
-    known = [(path, part.asks_where, _where_known(learner, path, part)) for path, part in parts]
+    words = {
+        path: f"; the target has {', '.join(taken)} there" for path, (_words, taken) in learner.other_kinds.items()
+    }
+    known = [
+        (path, part.asks_where, f"{_where_known(learner, path, part)}{words.get(path, '')}") for path, part in parts
+    ]
     if not field.entries:
         return seen + "".join(f"{'.' if is_asked else ';'} {how}" for _path, is_asked, how in known)
     told = [f"{path.removeprefix(f'{name}/')}: {how}" for path, _is_asked, how in known]

@@ -199,6 +199,7 @@ class FieldMapping(
         if (number := id_of(value)) is None:
             raise ValueError("no id")
         kind = value.get(self.kind) if self.kind and isinstance(value, dict) else None
+        kind = next((word for word, sent in self.values.items() if sent == kind), kind)  # of a record of the target
         return {self.kind: kind, "id": number} if isinstance(kind, str) else number
 
     def with_ids(self, form: Any, new_id: Callable[[str, Any], Any]) -> Any:
@@ -220,7 +221,8 @@ class FieldMapping(
             return {name: [self._sent(entry) for entry in form]}
         if not self.kind:
             return {name: self._sent(form)}
-        return {self.kind: self.kind_of(form) or None, name: self._sent(form)}
+        kind = self.kind_of(form)
+        return {self.kind: self.values.get(kind, kind) or None, name: self._sent(form)}
 
     def _sent(self, form: Any) -> Any:
         if form is None or not (self.refers or self.entries):

@@ -454,7 +454,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             is_copy = path.startswith(copies) and path not in alone
             is_named = is_unread and (is_left_out or not is_filled) and not is_copy
             if ("/" in path and is_left_out) or is_named:
-                by_default = LeftOut.FILLED_BY_SERVICE if is_managed(path) or name == "id" else LeftOut.NOT_SHOWN
+                unread = LeftOut.NOT_SHOWN if self.documented else LeftOut.NOT_MAPPED
+                by_default = LeftOut.FILLED_BY_SERVICE if is_managed(path) or name == "id" else unread
                 if path not in self._set_by_action:
                     yield path, value, self.left_out.get(path, by_default)
                 elif value not in _NOT_SET:

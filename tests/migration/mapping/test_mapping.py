@@ -715,6 +715,23 @@ def test_the_answer_to_a_question_about_a_number_is_a_number(tmp_path: Path) -> 
     assert "the target takes integer, and not" in doubt
 
 
+@pytest.mark.parametrize("is_described", [True, False])
+def test_the_words_of_kinds_are_asked_where_the_target_has_others(tmp_path: Path, *, is_described: bool) -> None:
+    """And a record of the target is read back with those of the source, in which all is compared."""
+    source = [{"id": n, "title": "A", "about_type": "Desk", "about_id": n} for n in (1, 2)]
+    target = [{"id": n, "title": "A", "about_type": "Place", "about_id": n} for n in (1, 2)]
+    schema = takes(title="string", about_type=FieldSchema(["string"], choices=["Place"]), about_id="integer")
+    learner = learner_of(tmp_path, source, schema if is_described else None, target=target)
+    text = text_of([learner])
+    assert 'values = { Desk = "?" }' in text
+    assert "the target has Place there" in text
+    answers = text.replace('{ Desk = "?" }, v', '{ Desk = "locations" }, v').replace('Desk = "?"', 'Desk = "Place"')
+    learned = file_of(answers).follow(learner.type)
+    sent = {"title": "A", "about_type": "Place", "about_id": 9}
+    assert body_of(learned, source[0]) == sent
+    assert learned.values(sent)["about_id"] == {"about_type": "Desk", "id": 9}
+
+
 def test_the_name_of_something_else_within_a_record_is_no_key(tmp_path: Path) -> None:
     records = [{"id": n, "label_text": f"L{n}", "owner": {"name": f"N{n}", "office_id": n}} for n in (1, 2)]
     target = [{"id": 9, "label_text": "Z", "owner": {"name": "N1", "office_id": 1}}]
