@@ -143,7 +143,7 @@ def differing_codes(
         for record in target[owner].records() if compared else ():
             keys = _keys(of_target, record)
             for field in compared:
-                field.compare(code_of(field.field, value_at(record, field.field)), keys)
+                field.compare(_own_code_of(field.field, value_at(record, field.field)), keys)
         sent = {key for name in owners.fields if owners.created for key in owners.keys_of(name)}
         for (name, path), fields in named.items():
             for field in fields:
@@ -178,10 +178,20 @@ def code_of(name: str, value: object) -> str | None:
     return str(value) if type(value) is int and not is_quantity(name) else None
 
 
+def _own_code_of(path: str, value: object) -> str | None:
+    """The same of a field of the record that the code names: its `number` counts nothing."""
+    is_number = type(value) is int and path.rpartition("/")[2].casefold() in _OWN_NUMBERS
+    return str(value) if is_number else code_of(path, value)
+
+
+_OWN_NUMBERS = frozenset({"no", "nr", "num", "number"})
+
+
 def parts_of(text: str) -> list[str]:
-    """A text and its parts, without regard to case: `DEP/7` and `DEP, READ` have codes."""
+    """A text and its parts, without regard to case: `DEP/7` and `DEP, READ` have codes, and `DEP-7` and `DEP 7` begin with one."""
     folded = text.casefold().strip()
-    return [folded, *filter(None, (part.strip() for part in re.split(r"[/|:;,]", folded)))]
+    parts = (*re.split(r"[/|:;,]", folded), re.split(r"[\s-]", folded, maxsplit=1)[0])
+    return [folded, *dict.fromkeys(filter(None, (part.strip() for part in parts)))]
 
 
 def keys_of_objects(records: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
@@ -221,7 +231,7 @@ def _codes(
         places = [
             ("/".join(names), value) for name in names_of_record for names, value in values_in((name,), record[name])
         ]
-        of_record = {path: code_of(path, value) for path, value in places if value_at(record, path) == value}
+        of_record = {path: _own_code_of(path, value) for path, value in places if value_at(record, path) == value}
         codes_of_record = {code.casefold() for code in of_record.values() if code is not None}
         keys = set() if texts.isdisjoint(codes_of_record) else _keys(resource_type, record)
         for path, code in of_record.items():

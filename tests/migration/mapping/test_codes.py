@@ -22,16 +22,19 @@ Coded = list[tuple[Any, str]]
 
 
 def asked_learners(
-    folder: Path, copies: list[Json], here: Coded, there: Coded, **others: tuple[Coded, Coded]
+    folder: Path, copies: list[Json], here: Coded, there: Coded, key: str = "code", **others: tuple[Coded, Coded]
 ) -> dict[str, TypeLearner]:
-    """What is learned of copies, of locations, which have these codes and names in the source and the target, and of others."""
+    """What is learned of copies, of locations, which have these codes and names in the source and the target, and of others.
+
+    `key`: the field with the codes.
+    """
     source, target = (
         {"hard_copies": listing(folder, f"{side}_copies", records)}
         for side, records in (("here", copies), ("there", []))
     )
     for name, sides in {"locations": (here, there), **others}.items():
         for side, library, coded in zip(("here", "there"), (source, target), sides, strict=True):
-            records = [{"id": number, "code": code, "name": title} for number, (code, title) in enumerate(coded, 1)]
+            records = [{"id": number, key: code, "name": title} for number, (code, title) in enumerate(coded, 1)]
             library[name] = listing(folder, f"{side}_{name}", records)
     learners = {name: learner_between(name, source[name], target[name], source, same_service=True) for name in source}
     types = {name: without_questions(each.type) for name, each in learners.items()}
@@ -80,6 +83,20 @@ def test_of_codes_that_two_resources_have_those_of_each_are_asked(tmp_path: Path
     assert {*file_of(text).resources["hard_copies"].named["place"].values} == {"MAIN", "DEP"}
     assert "values of `code` of locations or `code` of collections" in text
     assert not [form for form in map(follow_with(learners, text).form, copies) if "place" in form.values]
+
+
+def test_the_number_of_a_location_is_a_code(tmp_path: Path) -> None:
+    """In the record that it names it counts nothing."""
+    copies = [{"id": n, "barcode": f"B{n}", "branch": n + 30} for n in (1, 2)]
+    here, there = [(31, "Main stack"), (32, "Depot")], [(32, "Main stack"), (31, "Depot")]
+    learners = asked_learners(tmp_path, copies, here, there, key="number")
+    assert 'branch = { values = { 31 = "?", 32 = "?" } }' in text_of(learners.values())
+
+
+@pytest.mark.parametrize("place", ["MAIN 12 QA", "main-12", "MAIN / 7"])
+def test_a_code_may_be_the_beginning_of_a_text(tmp_path: Path, place: str) -> None:
+    learners = asked_learners(tmp_path, [{"id": 1, "barcode": "B1", "place": place}], [MAIN], [("MAIN", "Annex")])
+    assert [question.field for question in file_of(text_of(learners.values())).questions()] == ["place"]
 
 
 def follow_with(learners: dict[str, TypeLearner], text: str) -> ResourceType:
