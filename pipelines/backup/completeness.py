@@ -13,10 +13,10 @@ from pipelines.store.snapshots.facts import ResourceFacts
 
 
 def prove_listing(listing: ListingFacts, ids: IdCounts, *, walks: int = 1, confirmed: bool = False) -> ResourceFacts:
-    """Returns the verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move.
+    """Returns the verdict on one listing (I4): whether its distinct ids are as many as X-Total, and any movement was followed.
 
-    Without X-Total two walks have to agree, unless one went down the list; a note says so. If it moved, and the walk down the list followed
-    the movement, the snapshot may have records that were deleted meanwhile: the ids may be so many more than X-Total.
+    A walk down the list follows movement. There may then be more ids, those of records that were deleted meanwhile. Without X-Total two
+    walks have to agree, unless one went down the list; a note says so.
 
     `walks`: the number of walks whose records these are, each once, where every page of all of them had the same X-Total. As many records
     are then all of them, whatever their places were. `confirmed`: the walk before had the same ids.

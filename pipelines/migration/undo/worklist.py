@@ -18,7 +18,7 @@ OPEN = (WriteState.DONE, WriteState.INTENDED, WriteState.PARKED)
 
 
 class UndoItem(NamedTuple):
-    """One record of a plan, with what `decide_undo` compares its present state with."""
+    """One record of a plan, with what `inverse_row` compares its present state."""
 
     plan: str
     row: PlanRow

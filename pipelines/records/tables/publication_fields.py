@@ -1,7 +1,7 @@
 """The fields of a publication: one description, from which the tables, the staging and the form that a migration sends follow.
 
-A new field is one entry in `PUBLICATION_FIELDS`. An entry of type TEXT, DATE or REFERENCE needs no other change: its columns in
-`publications`, what staging takes, its member in `forms` and its comparison come from the entry.
+A new field is one entry in `PUBLICATION_FIELDS`. An entry of type TEXT or DATE needs no other change: its columns in `publications`, what
+staging takes, its member in `forms` and its comparison come from the entry. A REFERENCE also needs its reason in `forms.NAMED`.
 """
 
 from __future__ import annotations

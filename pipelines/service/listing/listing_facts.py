@@ -1,6 +1,6 @@
 """The figures of one listing: X-Total on every page, records, pages that were read again (I4).
 
-`Listing` fills them in; `pipelines.backup.completeness.prove` compares X-Total with the distinct ids and decides.
+`Listing` fills them in; `pipelines.backup.completeness.prove_listing` compares X-Total with the distinct ids and decides.
 """
 
 from __future__ import annotations
