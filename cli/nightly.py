@@ -79,13 +79,14 @@ def _is_good(steps: Mapping[str, Answer]) -> bool:
 
 
 def _last_line(tenant: str, steps: Mapping[str, Answer], left_out: Mapping[str, str]) -> Text:
-    said = [
+    results = [
         _WORDS[name] if answer.status is ExitStatus.COMPLETE else f"not {_WORDS[name]} ({_reason(name, answer.status)})"
         for name, answer in steps.items()
     ]
-    said += [f"not {_WORDS[name]}, because {reason}" for name, reason in left_out.items()]
-    word = "Good night:" if _is_good(steps) else "NOT GOOD:"
-    return verdict(word, f"{tenant}: {'; '.join(said)}.", good=_is_good(steps))
+    results += [f"not {_WORDS[name]}, because {reason}" for name, reason in left_out.items()]
+    word, made = "Good night:" if _is_good(steps) else "NOT GOOD:", steps["backup"].document
+    snapshot = f" Snapshot {tenant}/{made['snapshot']}." if "snapshot" in made else ""
+    return verdict(word, f"{tenant}: {'; '.join(results)}.{snapshot}", good=_is_good(steps))
 
 
 def _reason(step: str, status: ExitStatus) -> str:

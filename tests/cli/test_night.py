@@ -31,7 +31,10 @@ def kept(installation: Installation) -> int:
 def test_a_good_night(installation: Installation) -> None:
     """One document has all three steps; the second night removes the first snapshot."""
     first = installation.run("nightly", "small")
-    assert (first.status, first.lines[-1]) == (0, "Good night: small: backed up; verified; pruned."), first.err
+    (folder,) = (installation.folder / "library-data" / "snapshots").glob("*/*")
+    snapshot = folder.name.removeprefix("snapshot=")
+    last = f"Good night: small: backed up; verified; pruned. Snapshot small/{snapshot}."
+    assert (first.status, first.lines[-1]) == (0, last), first.err
     second = installation.run("nightly", "small", "--json")
     assert (second.status, second.document["ok"], second.document["exit_status"]) == (0, True, 0)
     assert second.document["backup"]["complete"]
