@@ -23,8 +23,11 @@ MAX_STEPS = 50_000
 MAX_REFERENCES = 40
 """Most references that are followed in a row."""
 
-MAX_LEVELS = 8
-"""Levels below a record: an object within another counts two, a list one."""
+DEPTHS = ((20, 10_000), (8, MAX_STEPS))
+"""Levels below a record, and the steps for them: an object within another counts two levels, a list one.
+
+Schemas that refer to each other are many at each further level, so that only the first levels of these are looked at.
+"""
 
 MAX_FIELDS = 300
 """Most fields of one object, and most values of one enumeration."""
@@ -46,29 +49,41 @@ def read_description(content: bytes, *, address: str, learned_at: str) -> Descri
     if not isinstance(document, dict) or not isinstance(document.get("paths"), dict):
         description.problem = f"The description at {address} has no paths, so it is none of an API."
         return description
-    reader = _Reader(document)
-    description.operations = {
-        name: reader.query_parameters(item, operation) for name, item, operation in reader.operations()
-    }
+    for levels, steps in DEPTHS:
+        reader = _Reader(document, levels, steps)
+        reader.read_into(description)
+        if not reader.is_exhausted:
+            break
     if not description.operations:
         description.problem = f"The description at {address} names no operation."
-    resources = {resource: reader.resource(resource) for resource in LIST_PATHS}
-    resources["publications"].presign = dict(_presigning(description.operations))
-    description.resources = {name: schema for name, schema in resources.items() if schema != ResourceSchema()}
-    description.lists = dict(reader.lists())
-    description.additions = dict(reader.additions(description.lists))
-    description.notes = sorted(reader.notes)
     return description
 
 
 class _Reader:
-    """One document, with the steps that are left."""
+    """One document, read to some levels below each record, with the steps that are left."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: dict[str, Any], levels: int, steps: int) -> None:
         self._document = document
         self._prefix = _prefix(document["paths"])
-        self._steps = MAX_STEPS
+        self._levels, self._steps, self._most_steps = levels, steps, steps
         self.notes: set[str] = set()
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether no step was left before the end."""
+        return self._steps <= 0
+
+    def read_into(self, description: Description) -> None:
+        """Put what the document says into a description."""
+        description.operations = {
+            name: self.query_parameters(item, operation) for name, item, operation in self.operations()
+        }
+        resources = {resource: self.resource(resource) for resource in LIST_PATHS}
+        resources["publications"].presign = dict(_presigning(description.operations))
+        description.resources = {name: schema for name, schema in resources.items() if schema != ResourceSchema()}
+        description.lists = dict(self.lists())
+        description.additions = dict(self.additions(description.lists))
+        description.notes = sorted(self.notes)
 
     def operations(self) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
         """Yield the name of each operation, such as `GET /publications/{}`, with the item of its path and its own description."""
@@ -139,7 +154,7 @@ class _Reader:
     def _answer_id(self, answer: Any, resource: str) -> str:
         """Where an answer has the only id of a record of this resource; empty where that is beside its fields, or not clear."""
         names = {"id", f"{noun(resource).replace(' ', '_')}_id"}
-        fields = self._object(answer, MAX_LEVELS)[0]
+        fields = self._object(answer, self._levels)[0]
         paths = [name for name in fields if name in names]
         paths += [f"{name}/{inner}" for name, field in fields.items() for inner in field.members if inner in names]
         return paths[0] if len(paths) == 1 and paths != ["id"] else ""
@@ -178,16 +193,16 @@ class _Reader:
             schema = next((parameter.get("schema") for parameter in parameters if parameter.get("in") == "body"), None)
         if schema is None:
             return None
-        fields, required, is_open = self._object(schema, MAX_LEVELS)
+        fields, required, is_open = self._object(schema, self._levels)
         wrapped = _wrapper(fields)
         if wrapped:
             inner = next(iter(self._properties(schema).values()))
-            fields, required, is_open = self._object(inner, MAX_LEVELS)
+            fields, required, is_open = self._object(inner, self._levels)
         return PayloadSchema(fields, sorted(required), is_open, wrapped, method)
 
     def _record(self, schema: Any, name: str = "") -> dict[str, FieldSchema]:
         """The fields of a record, of the records of a list, or of a record in a key of its own. `name`: that of the list."""
-        fields, _, _ = self._object(schema, MAX_LEVELS + 4)
+        fields, _, _ = self._object(schema, self._levels + 4)
         if "_embedded" in fields and "id" not in fields:
             fields = fields["_embedded"].members
         for key in ("records", *(("data", "items", name) if "id" not in fields else ())):
@@ -196,7 +211,7 @@ class _Reader:
                 return listed.entries.members
         resolved = self._resolved(schema)
         if "items" in resolved:
-            return self._object(resolved["items"], MAX_LEVELS)[0]
+            return self._object(resolved["items"], self._levels)[0]
         return fields[wrapped].members if (wrapped := _wrapper(fields)) else fields
 
     def _properties(self, schema: Any) -> dict[str, Any]:
@@ -251,7 +266,7 @@ class _Reader:
         for _ in range(MAX_REFERENCES):
             self._steps -= 1
             if self._steps <= 0:
-                self.notes.add(f"Reading stopped after {MAX_STEPS:,} parts.")
+                self.notes.add(f"Reading stopped after {self._most_steps:,} parts.")
                 return {}
             if not isinstance(node, dict):
                 return {}

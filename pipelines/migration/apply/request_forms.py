@@ -27,7 +27,7 @@ from pipelines.records.files import COVER, PRESIGN
 from pipelines.records.paths import members_apart, nested, objects_of
 from pipelines.records.tables.registry import leading_key
 from pipelines.records.values import RecordId
-from pipelines.shapes.model import Description
+from pipelines.shapes.model import Description, FieldSchema
 
 
 class StoppedResourceError(LeftRowError):
@@ -147,7 +147,7 @@ class RequestForms:
     def _kept(
         self, resource_type: ResourceType, record: Mapping[str, Any], changes: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The fields of a record that a PUT sends again: in the form in which they are sent where the plan knows them."""
+        """The fields of a record that a PUT sends again: as the target has them, but for references, which have a form of their own."""
         values, unsendable = resource_type.whole_values(record), resource_type.form(record).why
         known_keys = {
             key for name in resource_type.fields if name not in unsendable for key in resource_type.keys_of(name)
@@ -158,16 +158,19 @@ class RequestForms:
             for key, value in members_apart(record, objects_of(known_keys)).items()
             if key not in known_keys and not is_managed(key) and (writable is None or key.partition("/")[0] in writable)
         }
-        return unknown | self._sent(
-            resource_type, {name: value for name, value in values.items() if name not in changes}
-        )
+        known = dict[str, Any]()
+        for name, value in values.items():
+            if name not in changes:
+                known |= resource_type.fields.get(name, PLAIN).payload_again(name, value, record)
+        described = writable or {}
+        return {key: _without_read_only(value, described.get(key)) for key, value in (unknown | known).items()}
 
-    def _writable(self, resource: str) -> set[str] | None:
+    def _writable(self, resource: str) -> dict[str, FieldSchema] | None:
         """The fields that the description has in a change; None where it has none."""
         described = self._description.resources.get(resource) if self._description else None
         if described is None or described.change is None:
             return None
-        return {name for name, field in described.change.fields.items() if not field.read_only}
+        return {name: field for name, field in described.change.fields.items() if not field.read_only}
 
     def merge(self, row: PlanRow, number: RecordId) -> Request:
         """The request that merges a record of the target into that of a row."""
@@ -237,6 +240,22 @@ class RequestForms:
         for name, value in values.items():
             sent |= resource_type.fields.get(name, PLAIN).payload(name, value)
         return sent
+
+
+def _without_read_only(value: Any, described: FieldSchema | None) -> Any:
+    """A value without the members that the target fills itself, as it says."""
+    if described is None:
+        return value
+    if isinstance(value, list):
+        return [_without_read_only(entry, described.entries or described) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    members = described.members
+    return {
+        name: _without_read_only(member, members.get(name))
+        for name, member in value.items()
+        if name not in members or not members[name].read_only
+    }
 
 
 def _wrapped(key: str, content: dict[str, Any]) -> dict[str, Any]:

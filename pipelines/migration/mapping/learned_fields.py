@@ -223,7 +223,7 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         if key is None or (key != name and key in names):  # the payload has that field, too
             continue
         is_called_so = in_words(key) == in_words(name)
-        if not is_called_so and not _have_same(name, shown[key], names[name], known.of_target.get(name)):
+        if not is_called_so and not _may_be_same(name, shown[key], names[name], known.of_target.get(name)):
             continue
         if key in known.by_kind:
             form = known.by_kind[key]
@@ -288,6 +288,15 @@ def _mapping_of(  # noqa: PLR0917  what is known of it
     like = shown_there if shown_there and _shows_values(shown_there) else field
     form = _FORMS[is_sent_as_object(described, like), is_sent_as_text(described, like)]
     return FieldMapping(leads_to=resource or OPEN, many=many, sent_as=form, kind=kind)
+
+
+def _may_be_same(name: str, field: FieldShape, described: FieldSchema | None, in_target: FieldShape | None) -> bool:
+    """Whether a field of another name may be that of the target. A list of ids is none that has their number."""
+    types = {*described.types} if described else set[str]()
+    shows_no_list = in_target is not None and _shows_values(in_target) and Kind.LIST not in in_target.kinds
+    if Kind.LIST in field.kinds and ("array" not in types if types else shows_no_list):
+        return False
+    return _have_same(name, field, described, in_target)
 
 
 def _have_same(name: str, field: FieldShape, described: FieldSchema | None, in_target: FieldShape | None) -> bool:
@@ -468,8 +477,9 @@ def _is_own(path: str) -> bool:
 def _why_left_out(name: str, payload: PayloadSchema | None, schema: ResourceSchema, field: FieldShape) -> str:
     """A service fills counters, times and addresses itself, and who made a record; no other link between records."""
     is_described = payload is not None and (name in payload.fields or name in schema.record)
+    is_too_deep = Kind.OBJECT in field.kinds and not field.members
     if Kind.LIST in field.kinds or not is_described:
-        is_link = field.has_ids or may_name_records(name, field)
+        is_link = field.has_ids or is_too_deep or may_name_records(name, field)
     else:
         is_link = _is_reference(name, name, field) and not names_doer(name)
     if is_link:

@@ -224,6 +224,19 @@ class FieldMapping(
         kind = self.kind_of(form)
         return {self.kind: self.values.get(kind, kind) or None, name: self._sent(form)}
 
+    def payload_again(self, name: str, form: Any, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The same of a field that is not changed: as this record of the target has it, with what the mapping does not know of it."""
+        value = self.read(record, name)
+        if is_empty(value) or (self.refers and not self.entries):
+            return self.payload(name, form)
+        if not self.entries:
+            return {name: value}
+        known = {key.partition("/")[0] for member, entry in self.entries.items() for key in entry.keys_sent(member)}
+        entries = [entry for entry in several(value) if isinstance(entry, dict)]
+        others = [{key: part for key, part in entry.items() if key not in known} for entry in entries]
+        sent = [self._sent(self._entry_form(entry)) for entry in entries]
+        return {name: [other | again for other, again in zip(others, sent, strict=True)]}
+
     def _sent(self, form: Any) -> Any:
         if form is None or not (self.refers or self.entries):
             return form

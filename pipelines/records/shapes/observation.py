@@ -18,7 +18,7 @@ from pipelines.records.values import as_id, day, whole_number
 MAX_FIELDS = 500
 """Fields of a resource that are counted one by one, nested ones included."""
 
-MAX_DEPTH = 6
+MAX_DEPTH = 12
 """Depth to which objects are counted."""
 
 MAX_MEMBERS = 40

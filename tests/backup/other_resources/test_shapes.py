@@ -145,6 +145,23 @@ def test_the_limits_of_a_description_are_named() -> None:
     assert read_description(looped, **about).notes == [f"Reading stopped after {MAX_STEPS:,} parts."]
 
 
+def test_a_description_is_read_to_the_depth_of_the_records_and_less_deep_where_its_schemas_are_circles() -> None:
+    about = {"address": "a", "learned_at": "b"}
+    schema = b"{type: integer}"
+    for number in range(8):
+        schema = b"{type: object, properties: {x%d: %s}}" % (number, schema)
+    path = b"paths: {/authorities: {post: {requestBody: {content: {json: {schema: %s}}}}}}"
+    field = read_description(path % schema, **about).resources["authorities"].create
+    assert field is not None
+    depth, members = 0, field.fields
+    while members:
+        depth, members = depth + 1, next(iter(members.values())).members
+    assert depth == 7  # the first is a key around the body
+    circle = b"\na: {properties: {%s}}" % b", ".join(b"x%d: {$ref: '#/a'}" % number for number in range(9))
+    of_circles = read_description(path % b"{$ref: '#/a'}" + circle, **about)
+    assert (of_circles.notes, bool(of_circles.resources)) == ([], True)
+
+
 def test_describe_names_every_field_and_its_source(serve: Serve) -> None:
     """`describe` shows what the description says, what the records have, and where a backup keeps it; before a backup, too."""
     runner, server = serve(Lists({"authorities": AUTHORITIES, "hard_copies": COPIES, "users": PEOPLE}, DESCRIPTION))

@@ -18,7 +18,7 @@ from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.step import Step
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
-from pipelines.shapes.model import Description, PayloadSchema, ResourceSchema
+from pipelines.shapes.model import Description, FieldSchema, PayloadSchema, ResourceSchema
 from pipelines.state.local import LocalState
 from tests.migration.mapping.learning import file_of, learner_of, of_type, text_of
 from tests.migration.sample_plans import TYPES, plan_of, row
@@ -79,3 +79,30 @@ def test_a_change_in_json_api_names_the_type_and_the_id_of_the_record(
         request = of_target.change(row(1, Action.PATCH, resource="tasks", target_id=7), {"attributes/title": "B"})
         named = {name: value for name, value in {"type": kind, "id": "7"}.items() if name in names}
         assert request.body == {"data": {**named, "attributes": {"title": "B"}}}
+
+
+def test_a_put_sends_again_what_the_target_has(forms: Forms) -> None:
+    """Also of objects of which the mapping knows only a part; without what the target fills itself, as it says."""
+    hold = of_type("object", members={"id": FieldSchema(["integer"]), "seen": FieldSchema(["string"], read_only=True)})
+    fields = {"holds": of_type("array", entries=hold), "shelf": of_type(), "note": of_type()}
+    description = Description(
+        address="", learned_at="", resources={"hard_copies": ResourceSchema(change=PayloadSchema(fields, method="PUT"))}
+    )
+    entries = {"user_id": FieldMapping(leads_to="users"), "note": FieldMapping()}
+    moved = msgspec.structs.replace(
+        TYPES["hard_copies"],
+        method="PUT",
+        fields={"holds": FieldMapping(many=True, entries=entries), "shelf": FieldMapping(), "note": FieldMapping()},
+    )
+    shelf = {"row": "r1", "link": {"href": "https://example.org/r1"}}
+    record = {
+        "id": 7,
+        "holds": [{"id": 71, "user_id": {"id": 3, "name": "A"}, "note": "mine", "shelf": "S9", "seen": "2026-11-29"}],
+        "shelf": shelf,
+        "note": "old",
+    }
+    request = forms(description, {"hard_copies": moved}, record).change(
+        row(1, Action.PATCH, resource="hard_copies", target_id=7), {"note": "new"}
+    )
+    kept = [{"id": 71, "shelf": "S9", "user_id": 3, "note": "mine"}]
+    assert request.body == {"holds": kept, "shelf": shelf, "note": "new"}

@@ -732,6 +732,15 @@ def test_the_words_of_kinds_are_asked_where_the_target_has_others(tmp_path: Path
     assert learned.values(sent)["about_id"] == {"about_type": "Desk", "id": 9}
 
 
+@pytest.mark.parametrize("is_described", [True, False])
+def test_a_list_of_records_is_not_sent_into_their_number(tmp_path: Path, *, is_described: bool) -> None:
+    schema = takes(name="string", publications="integer") if is_described else None
+    target = [{"id": 9, "name": "Z", "publications": 12}]
+    records = [{"id": 1, "name": "A", "publication_ids": [5, 6]}]
+    learner = learner_of(tmp_path, records, schema, "collections", ["publications"], target=target)
+    assert "publications" not in learner.type.fields
+
+
 def test_the_name_of_something_else_within_a_record_is_no_key(tmp_path: Path) -> None:
     records = [{"id": n, "label_text": f"L{n}", "owner": {"name": f"N{n}", "office_id": n}} for n in (1, 2)]
     target = [{"id": 9, "label_text": "Z", "owner": {"name": "N1", "office_id": 1}}]
