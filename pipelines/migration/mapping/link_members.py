@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pipelines.migration.model.field_mapping import OPEN, id_of, several
-from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.model.resource_types import OF_EACH_OBJECT, ResourceType
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.records.additional_fields import is_managed
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, RecordShape
 from pipelines.records.values import RecordId, compact_json, record_id
 
@@ -85,5 +84,5 @@ def _candidates(shape: RecordShape) -> Iterator[tuple[str, list[str]]]:
     """Yield the key of each field whose objects have ids, and their other members."""
     for key, field in shape.fields.items():
         names = field.members.keys() | field.entries.members.keys() if field.entries else field.members.keys()
-        if members := [name for name in names - {OTHERS, ANY_KEY} if field.has_ids and not is_managed(f"{key}/{name}")]:
+        if field.has_ids and (members := names - {OTHERS, ANY_KEY, *OF_EACH_OBJECT}):
             yield key, sorted(members)
