@@ -103,9 +103,9 @@ def _is_ours(module: ModuleType) -> bool:
 
 def _check_python() -> None:
     if sys.version_info[:2] < OLDEST:
-        wanted, found = (".".join(map(str, version)) for version in (OLDEST, sys.version_info[:3]))
+        oldest, running = (".".join(map(str, version)) for version in (OLDEST, sys.version_info[:3]))
         _refuse(
-            f"Bookferry needs Python {wanted} or newer; {sys.executable} is Python {found}. Run it with a newer one."
+            f"Bookferry needs Python {oldest} or newer; {sys.executable} is Python {running}. Run it with a newer one."
         )
 
 
@@ -118,12 +118,10 @@ def _refuse(message: str) -> NoReturn:
 
 def _foreign(name: str) -> "Path | None":
     """Returns the place where Python finds a package that is not ours, or None."""
-    found = PathFinder.find_spec(name)
-    if (
-        found is None or found.origin is None
-    ):  # a folder without __init__.py is found only where there is no real package
+    spec = PathFinder.find_spec(name)
+    if spec is None or spec.origin is None:  # a folder without __init__.py is found only where there is no real package
         return None
-    place = Path(found.origin)
+    place = Path(spec.origin)
     ours = place.resolve() == ROOT / name / "__init__.py" and place.read_text(encoding="utf-8").startswith(SIGN)
     return None if ours else place
 

@@ -190,14 +190,14 @@ def undo_plan(settings: Settings, *, plan: str, really: bool, force: bool) -> An
 def show_status(settings: Settings, *, plan: str, record: int | None) -> Answer:
     """Show the progress of a plan, or one record in source, plan and target."""
     with Migration(settings) as migration:
-        found = find_plan(migration.data, plan)
+        sealed = find_plan(migration.data, plan)
         if record is not None:
-            view = migration.three_way(found, record)
+            view = migration.three_way(sealed, record)
             return Answer(view, record_lines(view))
-        status = migration.status(found)
-    document = {**msgspec.to_builtins(status), "complete": status.complete, **_beside(found, status.lacking)}
+        status = migration.status(sealed)
+    document = {**msgspec.to_builtins(status), "complete": status.complete, **_beside(sealed, status.lacking)}
     is_partial = status.lacking.total or status.undecided or status.refused or status.parked
-    return Answer(document, status_lines(found, status), ExitStatus.PARTIAL if is_partial else ExitStatus.COMPLETE)
+    return Answer(document, status_lines(sealed, status), ExitStatus.PARTIAL if is_partial else ExitStatus.COMPLETE)
 
 
 def _beside(plan: Plan, lacking: Lacking) -> dict[str, Any]:

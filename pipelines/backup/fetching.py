@@ -25,7 +25,7 @@ from pipelines.service.threads import WorkerPool
 from pipelines.store.parquet import row_batches
 from pipelines.store.snapshots.blobs import Blobs
 from pipelines.store.snapshots.captures import Capture
-from pipelines.store.snapshots.file_list import FileList, Known, Wanted
+from pipelines.store.snapshots.file_list import FileList, FileTask, Known
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 PARALLEL_FILES = 8
@@ -133,39 +133,39 @@ class FileFetcher:
                 self._capture.save()
 
     def _submit(self, on_done: Callable[[int], None] = lambda _: None) -> None:
-        while not self.given_up and (wanted := self.files.take()) is not None:
+        while not self.given_up and (task := self.files.take()) is not None:
             self._taken += 1
-            self._pool.submit(wanted)
+            self._pool.submit(task)
             on_done(self.tried)
 
-    def _work(self, wanted: Wanted) -> None:
+    def _work(self, task: FileTask) -> None:
         if self.given_up:
-            self.files.mark_failed(wanted.reference.content_key, self.given_up, temporary=True)
+            self.files.mark_failed(task.reference.content_key, self.given_up, temporary=True)
         else:
-            self._fetch(wanted)
+            self._fetch(task)
         with self._lock:
             self.tried += 1
 
-    def _fetch(self, wanted: Wanted) -> None:
-        known = wanted.known
+    def _fetch(self, task: FileTask) -> None:
+        known = task.known
         if self._is_stored(known) and not known.content_key.startswith(UNSURE):
             self.files.mark_kept(known, new=False)
             return
         try:
             outcome, is_new = self._addresses.fetch(
-                wanted.reference, wanted.reference.address, lambda address: self._download(wanted, address)
+                task.reference, task.reference.address, lambda address: self._download(task, address)
             )
         except DownloadError as error:
-            self._note_failure(wanted, error)
+            self._note_failure(task, error)
             return
         if not self._stopped.is_set():  # else the list has it as under way
             self._failed_in_a_row = 0
             self.files.mark_kept(outcome, new=is_new)
 
-    def _note_failure(self, wanted: Wanted, error: DownloadError) -> None:
+    def _note_failure(self, task: FileTask, error: DownloadError) -> None:
         if self._stopped.is_set():
             return
-        self.files.mark_failed(wanted.reference.content_key, str(error), temporary=error.may_pass)
+        self.files.mark_failed(task.reference.content_key, str(error), temporary=error.may_pass)
         self._failed_in_a_row = self._failed_in_a_row + 1 if error.may_pass else 0
         if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW:
             self.given_up = f"not tried, after {MOST_FAILURES_IN_A_ROW} failures in a row; the last one: {error}"
@@ -173,11 +173,11 @@ class FileFetcher:
     def _is_stored(self, known: Known) -> bool:
         return known.sha256 is not None and self.blobs.size(known.sha256) == known.bytes
 
-    def _download(self, wanted: Wanted, address: str) -> _Stored:
-        known = wanted.known
+    def _download(self, task: FileTask, address: str) -> _Stored:
+        known = task.known
         etag = known.etag if self._is_stored(known) else None
         with self.blobs.incoming(str(next(self._names))) as (path, file):
-            result = self._transfers.fetch(address, file, size=wanted.reference.size, etag=etag)
+            result = self._transfers.fetch(address, file, size=task.reference.size, etag=etag)
             if result is None:
                 return known, False
             file.flush()

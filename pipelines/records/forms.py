@@ -206,8 +206,8 @@ def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds,
             continue
         entries.append({"type": valid_text(kind), "value": valid_text(value)})
         _unknown(entry, IDENTIFIER_KEYS, where, form)
-        for found in kinds.read(entries[-1]["type"], entries[-1]["value"]) if chosen else ():
-            chosen.pop((found.type, found.value), None)
+        for listed in kinds.read(entries[-1]["type"], entries[-1]["value"]) if chosen else ():
+            chosen.pop((listed.type, listed.value), None)
     entries = [*({"type": kind, "value": value} for kind, value in chosen), *entries]
     if entries:
         form.fields[IDENTIFIER_LIST] = entries

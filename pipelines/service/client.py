@@ -124,7 +124,7 @@ class LibraryClient:
     @property
     def announced(self) -> Mapping[str, str]:
         """What the responses so far announced in `X-API-Deprecation` (service.md#deprecation): name → day, empty if none is named."""
-        return self._announcements.found
+        return self._announcements.days
 
     def wait(self, wait: Waiting) -> None:
         """Wait, and report the wait."""

@@ -18,11 +18,11 @@ def make_authorities(authorities: Records, authors: Iterable[Document], manner: 
     existing = {
         (each["name"], each["kind"]) for each in authorities.all() if manner == "matched" or each.get("of_author")
     }
-    wanted = dict.fromkeys((author["name"], author["type"]) for author in authors)
+    names_and_kinds = dict.fromkeys((author["name"], author["type"]) for author in authors)
     authorities.add(
         [
             {"name": name, "kind": kind, "variants": [], "of_author": True}
-            for name, kind in wanted
+            for name, kind in names_and_kinds
             if (name, kind) not in existing
         ]
     )

@@ -189,9 +189,9 @@ def _view(
 
 
 def _row(plan: Plan, source_id: RecordId) -> PlanRow:
-    is_it = (pc.field("resource") == PUBLICATIONS) & (pc.field("source_id") == str(source_id))
+    condition = (pc.field("resource") == PUBLICATIONS) & (pc.field("source_id") == str(source_id))
     with storage_errors(plan.folder):
-        rows = pq.read_table(plan.path(ROWS), filters=is_it).to_pylist()
+        rows = pq.read_table(plan.path(ROWS), filters=condition).to_pylist()
     if not rows:
         raise ConfigurationError(f"Plan {plan.name} has no publication {source_id} of '{plan.facts.source.tenant}'.")
     return plan_row(rows[0])

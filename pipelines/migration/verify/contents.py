@@ -101,9 +101,9 @@ class Contents:
         except DownloadError as error:
             discrepancies.add([finding(UNREAD, file.kind, (file.description, ""), str(error))])
         if received is not None and received.sha256 != file.sha256:
-            found = f"{received.size:,} bytes with the SHA-256 {received.sha256}"
+            content = f"{received.size:,} bytes with the SHA-256 {received.sha256}"
             why = f"its bytes differ; their SHA-256 should be {file.sha256}"
-            discrepancies.add([finding(DIFFERING, file.kind, (file.description, found), why)])
+            discrepancies.add([finding(DIFFERING, file.kind, (file.description, content), why)])
         with self._lock:
             self._done += 1
             self._compared += received is not None

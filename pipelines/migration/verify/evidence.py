@@ -111,18 +111,18 @@ def _write_unsigned(raw: Path, unsigned: Path) -> None:
             writer.write(batch.set_column(place, table.schema.field(place), pa.array(texts, table.schema.types[place])))
 
 
-def _add_tags(bag: Path, info: dict[str, str]) -> None:
+def _add_tags(bag: Path, tags: dict[str, str]) -> None:
     """Add the tag files of a bag whose payload is complete: RFC 8493, 2.1 and 2.2."""
     payload = [*(bag / "data").iterdir()]
-    info["Payload-Oxum"] = f"{sum(path.stat().st_size for path in payload)}.{len(payload)}"
-    tags = {
+    tags["Payload-Oxum"] = f"{sum(path.stat().st_size for path in payload)}.{len(payload)}"
+    texts = {
         "bagit.txt": "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n",
-        "bag-info.txt": "".join(f"{name}: {value}\n" for name, value in info.items()),
+        "bag-info.txt": "".join(f"{name}: {value}\n" for name, value in tags.items()),
         "manifest-sha256.txt": _manifest(bag, payload),
     }
-    for name, text in tags.items():
+    for name, text in texts.items():
         (bag / name).write_bytes(text.encode())
-    (bag / "tagmanifest-sha256.txt").write_bytes(_manifest(bag, [bag / name for name in tags]).encode())
+    (bag / "tagmanifest-sha256.txt").write_bytes(_manifest(bag, [bag / name for name in texts]).encode())
 
 
 def _manifest(bag: Path, paths: Iterable[Path]) -> str:

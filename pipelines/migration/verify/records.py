@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 KEPT = "the service keeps it otherwise than an earlier plan sent it"
 
 
-def check_records(comparison: TargetComparison, found: Discrepancies) -> tuple[int, int]:
+def check_records(comparison: TargetComparison, discrepancies: Discrepancies) -> tuple[int, int]:
     """Add every difference of records and of what describes files. Returns how many records and files were compared."""
     records = files = 0
     for resource in comparison.plan.facts.resources:
         comparison.locate(resource)
-        _find_differing(comparison, found, resource)
-        found.add(_others(comparison.database, resource))
+        _find_differing(comparison, discrepancies, resource)
+        discrepancies.add(_others(comparison.database, resource))
         records += len(comparison.database.table("checked"))
         if comparison.types[resource].has_files:
-            files += check_files(comparison.database, found, resource)
+            files += check_files(comparison.database, discrepancies, resource)
     return records, files
 
 
-def _find_differing(comparison: TargetComparison, found: Discrepancies, resource: str) -> None:
+def _find_differing(comparison: TargetComparison, discrepancies: Discrepancies, resource: str) -> None:
     """Compare each record that is there with its row, field by field."""
     side, resource_type = comparison.now[resource], comparison.types[resource]
     for step in in_steps(comparison.located(resource, "is_there")):
@@ -54,14 +54,16 @@ def _find_differing(comparison: TargetComparison, found: Discrepancies, resource
             if fields := comparison.differing(located, now):
                 differing.append((located, now, fields))
             unset = not_set.get(row.source_id, ())
-            found.counts[DIFFERING, False] += bool(unset and not fields)
+            discrepancies.counts[DIFFERING, False] += bool(unset and not fields)
             problem = "the request of its own that sets it was not answered with success"
-            found.add(row.finding(DIFFERING, problem, target_id=located.target_id, field=name) for name in unset)
-            found.add(
+            discrepancies.add(
+                row.finding(DIFFERING, problem, target_id=located.target_id, field=name) for name in unset
+            )
+            discrepancies.add(
                 row.finding(DUPLICATED, f"it was to be merged into {row.target_id}", target_id=number)
                 for number in sorted(side.ids_among(row.candidates if row.action == Action.MERGE else ()), key=id_order)
             )
-        _add(comparison, found, resource_type, differing)
+        _add(comparison, discrepancies, resource_type, differing)
 
 
 def _not_set(comparison: TargetComparison, step: Sequence[Located]) -> dict[RecordId, list[str]]:
@@ -79,7 +81,7 @@ def _not_set(comparison: TargetComparison, step: Sequence[Located]) -> dict[Reco
 
 def _add(
     comparison: TargetComparison,
-    found: Discrepancies,
+    discrepancies: Discrepancies,
     resource_type: ResourceType,
     differing: list[tuple[Located, dict[str, str], dict[str, str | None]]],
 ) -> None:
@@ -89,7 +91,7 @@ def _add(
     before = plan.side(TARGET, resource).forms([located.target_id or 0 for located, *_rest in differing])
     for located, now, fields in differing:
         row = located.row
-        found.counts[DIFFERING, False] += 1
+        discrepancies.counts[DIFFERING, False] += 1
         sent = row.payload | {name: comparison.reference(row, name) for name in row.references}
         forms = (sources.get(row.source_id), before.get(located.target_id or 0))
         sides = [
@@ -99,11 +101,11 @@ def _add(
         ]
         for name, value in fields.items():
             planned = next((side[name] for side in sides if name in side and digest(side[name]) == value), None)
-            wanted = shown = NOT_SHOWN
+            expected = present = NOT_SHOWN
             if not resource_type.personal:
-                wanted, shown = display_both(name, value_of(planned), value_of(now.get(name)), MOST_CHARACTERS)
-            texts = {"field": name, "wanted": wanted, "found": shown}
-            found.add([row.finding(DIFFERING, _why(located, name, now), target_id=located.target_id, **texts)])
+                expected, present = display_both(name, value_of(planned), value_of(now.get(name)), MOST_CHARACTERS)
+            texts = {"field": name, "wanted": expected, "found": present}
+            discrepancies.add([row.finding(DIFFERING, _why(located, name, now), target_id=located.target_id, **texts)])
 
 
 def _why(located: Located, name: str, now: Mapping[str, str]) -> str:

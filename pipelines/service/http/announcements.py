@@ -33,13 +33,13 @@ class Announcements:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: dict[str, str] = {}
+        self._days: dict[str, str] = {}
 
     @property
-    def found(self) -> Mapping[str, str]:
+    def days(self) -> Mapping[str, str]:
         """Name → day as `2026-12-31`, empty if the service names none."""
         with self._lock:
-            return dict(self._found)
+            return dict(self._days)
 
     def note(self, response: httpx.Response) -> None:
         """Note the announcements of a response, whatever its status."""
@@ -48,8 +48,8 @@ class Announcements:
         announced = announced_names(response.headers.get_list(HEADER), _endpoint(response.request))
         with self._lock:
             for name, day in announced.items():
-                if name in self._found or len(self._found) < MAX_NAMES:
-                    self._found[name] = day or self._found.get(name, "")
+                if name in self._days or len(self._days) < MAX_NAMES:
+                    self._days[name] = day or self._days.get(name, "")
 
 
 def announced_names(lines: Sequence[str], endpoint: str) -> dict[str, str]:

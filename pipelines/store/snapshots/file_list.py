@@ -50,7 +50,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FileTask:
     """One content to fetch, and what an earlier snapshot has under the same key."""
 
     reference: FileReference
@@ -130,7 +130,7 @@ class FileList:
         with self._transaction() as database:
             database.executemany(_ADD, rows)
 
-    def take(self) -> Wanted | None:
+    def take(self) -> FileTask | None:
         """Take the content that has waited longest, and mark it as under way. Returns None where none waits."""
         with self._transaction() as database:
             row = database.execute(
@@ -141,7 +141,7 @@ class FileList:
             if row is None:
                 return None
             database.execute("UPDATE files SET state = ? WHERE content_key = ?", (State.UNDER_WAY, row[0]))
-            return Wanted(FileReference(*row[:6]), Known(row[0], *row[6:]))
+            return FileTask(FileReference(*row[:6]), Known(row[0], *row[6:]))
 
     def mark_kept(self, content: Known, *, new: bool) -> None:
         """Record that a content is a blob. `new`: this run fetched it."""
