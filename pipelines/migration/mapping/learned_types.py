@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -70,6 +71,7 @@ class TypeLearner:
         same_service: bool,
         asks_all: bool,
         read: Library,
+        target_library: Library,
         library: Callable[[], Library],
         unread: Sequence[str],
     ) -> None:
@@ -93,6 +95,9 @@ class TypeLearner:
         leads_to = dict[str, str]()
         if unknown := self.unknown_references:
             leads_to = resources_by_names(self.records(), unknown, read)
+            of_target = map(self.apart.record, target.records())
+            for key in contradicted_by_names(of_target, leads_to, target_library):
+                del leads_to[key]
             self.type = self._learn(leads_to=leads_to)
         if asks_all:
             self.type = self._learn(doubted=self._doubted())
@@ -493,6 +498,25 @@ def resources_by_names(
             if all(known.values()) and alone * 2 > len(known):
                 fits[key].append(resource)
     return {key: resources[0] for key, resources in fits.items() if len(resources) == 1}
+
+
+def contradicted_by_names(
+    records: Iterable[Mapping[str, Any]], leads_to: Mapping[str, str], listings: Mapping[str, RecordListing]
+) -> list[str]:
+    """The fields whose objects have other names beside the ids than the records to which they are said to lead, as often as the same.
+
+    `records`: those of the target; `listings`: its resources. A copy may have the number of its book, and its title beside it.
+    """
+    contradicted = list[str]()
+    for key, by_id in _texts_beside_ids(records, leads_to).items():
+        listing = listings.get(leads_to[key]) if by_id else None
+        fits = Counter(
+            not by_id[number].isdisjoint(value for value in record.values() if isinstance(value, str))
+            for number, record in (numbered(listing.records()) if listing else ())
+            if number in by_id
+        )
+        contradicted += [key] if fits[False] >= fits[True] and fits[False] else []
+    return contradicted
 
 
 def _texts_beside_ids(records: Iterable[Mapping[str, Any]], keys: Iterable[str]) -> dict[str, dict[RecordId, set[str]]]:

@@ -82,6 +82,7 @@ def learner_between(
             "asks_all": True,
             "read": library,
             "library": lambda: library,
+            "target_library": {resource: target},
             **options,
         },
     )
