@@ -188,10 +188,9 @@ _OWN_NUMBERS = frozenset({"no", "nr", "num", "number"})
 
 
 def parts_of(text: str) -> list[str]:
-    """A text and its parts, without regard to case: `DEP/7` and `DEP, READ` have codes, and `DEP-7` and `DEP 7` begin with one."""
+    """A text and its parts, without regard to case: `DEP/7` and `DEP, READ` have codes."""
     folded = text.casefold().strip()
-    parts = (*re.split(r"[/|:;,]", folded), re.split(r"[\s-]", folded, maxsplit=1)[0])
-    return [folded, *dict.fromkeys(filter(None, (part.strip() for part in parts)))]
+    return [folded, *filter(None, (part.strip() for part in re.split(r"[/|:;,]", folded)))]
 
 
 def keys_of_objects(records: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:

@@ -93,12 +93,6 @@ def test_the_number_of_a_location_is_a_code(tmp_path: Path) -> None:
     assert 'branch = { values = { 31 = "?", 32 = "?" } }' in text_of(learners.values())
 
 
-@pytest.mark.parametrize("place", ["MAIN 12 QA", "main-12", "MAIN / 7"])
-def test_a_code_may_be_the_beginning_of_a_text(tmp_path: Path, place: str) -> None:
-    learners = asked_learners(tmp_path, [{"id": 1, "barcode": "B1", "place": place}], [MAIN], [("MAIN", "Annex")])
-    assert [question.field for question in file_of(text_of(learners.values())).questions()] == ["place"]
-
-
 def follow_with(learners: dict[str, TypeLearner], text: str) -> ResourceType:
     return file_of(text).follow(learners["hard_copies"].type)
 
