@@ -478,16 +478,21 @@ def resources_by_names(
 ) -> dict[str, str]:
     """Field → the one resource to which it refers, where its objects have a name beside the id, which that record has, too.
 
-    Most of them no other record of that resource has, as it may have a status. `records`: those with the fields `keys`; `listings`: the
-    resources to which they may refer.
+    Most of them no other record of that resource has, as it may have a status. Nor are all of the ids those of another resource whose
+    records refer to others of their own number, such as copies that are numbered like their books. `records`: those with the fields
+    `keys`; `listings`: the resources to which they may refer.
     """
     texts_by_id = _texts_beside_ids(records, keys)
     all_texts = {text for by_id in texts_by_id.values() for texts in by_id.values() for text in texts}
     fits: dict[str, list[str]] = {key: [] for key in texts_by_id}
+    all_ids, alike = {number for by_id in texts_by_id.values() for number in by_id}, set[str]()
     for resource, listing in listings.items() if all_texts else ():
         owners = dict[str, RecordId | None]()
         named: dict[str, dict[RecordId, set[str]]] = {key: {} for key in texts_by_id}
+        own_numbers = set[RecordId]()
         for number, record in numbered(listing.records()):
+            if number in all_ids and any(id_of(value) == number for name, value in record.items() if name != "id"):
+                own_numbers.add(number)
             texts = all_texts.intersection(value for value in record.values() if isinstance(value, str))
             owners.update({text: None if text in owners else number for text in texts})
             for key, by_id in texts_by_id.items():
@@ -497,7 +502,9 @@ def resources_by_names(
             alone = sum(any(owners[text] == number for text in texts) for number, texts in known.items())
             if all(known.values()) and alone * 2 > len(known):
                 fits[key].append(resource)
-    return {key: resources[0] for key, resources in fits.items() if len(resources) == 1}
+            elif own_numbers >= texts_by_id[key].keys():
+                alike.add(key)
+    return {key: resources[0] for key, resources in fits.items() if len(resources) == 1 and key not in alike}
 
 
 def contradicted_by_names(
