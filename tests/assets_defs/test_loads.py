@@ -15,6 +15,7 @@ from tests.postgres import database, postgres_server
 UNREACHABLE = "postgresql://me:sesame-open@127.0.0.1:1/nothing"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", ["postgres", pytest.param("iceberg", marks=pytest.mark.long)])
 def test_only_the_step_that_failed_is_run_again(
     installation: DagsterInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str

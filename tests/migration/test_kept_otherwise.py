@@ -125,6 +125,7 @@ def test_a_new_record_that_no_answer_names_is_decided_in_the_next_plan(through: 
     assert (plan.facts.count(Action.CONFLICT), plan.facts.empty) == (0, True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("through", [pytest.param("whole", marks=pytest.mark.long), "numbers"], indirect=True)
 def test_every_later_plan_names_it_until_people_put_it_right(through: LibraryPair, tmp_path: Path) -> None:
     """Also what a later plan patched; none patches it again, and a value that the source changes is sent once."""

@@ -13,6 +13,7 @@ PATHS = {"assets/presign": "uploads/asset/presign", "publications/cover/presign"
 """Documented path → that of this library."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("has_file", [True, False])
 def test_uploads_are_signed_where_the_mapping_file_or_else_the_description_says(
     pair: LibraryPair, *, has_file: bool

@@ -112,6 +112,7 @@ def test_a_list_that_cannot_be_read_makes_the_snapshot_partial_by_the_id_of_its_
     assert len(rows(snapshot, "collections")) == len(MEMBERS)
 
 
+@pytest.mark.long
 def test_a_killed_backup_reads_no_list_twice(serve: Serve, library: Lists) -> None:
     """I9: with SIGKILL in the second page of a list, and again in another list."""
     runner, server = serve(library, f'{NESTED}\nresources = ["publications", "collections"]')

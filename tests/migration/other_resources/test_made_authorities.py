@@ -83,6 +83,7 @@ def test_authorities_that_the_service_made_are_left_and_the_next_plan_adds_what_
     check_completed(pair, snapshot, made)
 
 
+@pytest.mark.long
 def test_several_new_records_of_one_name_are_left_to_a_person(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I8: several matches never become an insert. I9: what is made between two runs makes the plan not stale."""
     plan = pair.plan(snapshot, resources=RESOURCES)

@@ -247,6 +247,7 @@ def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: Librar
     assert record_named(records_of(pair, "locations"), "Closed stacks")["id"] == stacks["id"]
 
 
+@pytest.mark.long
 def test_two_records_that_became_one_are_named(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I8: the journal has both at one record of the target, whoever brought that about."""
     plan = pair.plan(snapshot, resources=["authorities"])

@@ -51,6 +51,7 @@ def test_a_plan_is_refused_once_people_changed_or_deleted_what_it_would_replace(
     assert records_of(pair, "collections")[edited]["description"] == "Edited again, just now"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("resource", ["publications", "collections"])
 def test_a_plan_is_stale_once_its_mapping_file_was_changed(
     pair: LibraryPair, snapshot: Snapshot, resource: str

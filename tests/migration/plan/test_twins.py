@@ -54,6 +54,7 @@ def test_a_twin_equals_what_a_plan_created(find: Find) -> None:
     assert find() == [(10, 1, [2])]
 
 
+@pytest.mark.long
 def test_many_twins_of_many_records_are_found_at_once(find: Find) -> None:
     """Not each with each."""
     records = dict.fromkeys((*range(1, 7), *range(100, 20_100)), MAPS)

@@ -63,6 +63,7 @@ def prune_to_one(library: Library, tenant: str) -> None:
     )
 
 
+@pytest.mark.long
 def test_nights_of_two_libraries(each_kind: Library) -> None:
     """The same rows as `bookferry query` has. A snapshot is one commit to a table, and only the first time; so is its removal."""
     library = each_kind

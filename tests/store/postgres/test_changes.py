@@ -192,6 +192,7 @@ def test_a_table_of_somebody_else_that_refers_to_a_row_is_named(data: DataFolder
     assert_same_views(data, ask, *instants(1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("odd", [[1], [None], ["A-1"], ["A-1", "A-2"]], ids=str)
 def test_records_that_ids_do_not_tell_apart_are_there(
     data: DataFolder, postgres: Database, ask: Ask, odd: list[int | str | None]
