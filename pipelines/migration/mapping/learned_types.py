@@ -95,7 +95,7 @@ class TypeLearner:
         leads_to = dict[str, str]()
         if unknown := self.unknown_references:
             leads_to = resources_by_names(self.records(), unknown, read)
-            of_target = map(self.apart.record, target.records())
+            of_target = map(self.apart.record, target.records() if leads_to else ())
             for key in contradicted_by_names(of_target, leads_to, target_library):
                 del leads_to[key]
             self.type = self._learn(leads_to=leads_to)
