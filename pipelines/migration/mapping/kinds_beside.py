@@ -7,6 +7,7 @@ have the ids.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -105,7 +106,19 @@ def objects_in(field: FieldShape) -> FieldShape | None:
     objects = field.entries if {*field.kinds} == {Kind.LIST} else field
     if objects is None or {*objects.kinds} != {Kind.OBJECT}:
         return None
-    return None if any(name in (ANY_KEY, OTHERS) or is_value(name) for name in objects.members) else objects
+    keys = {name for name in objects.members if name in (ANY_KEY, OTHERS) or is_value(name)}
+    return None if any(not _is_label(name, objects) for name in keys) else objects
+
+
+FEWEST_OBJECTS = 3
+"""Objects of which more than half have a key of several words, from which is concluded that it is the name of a field."""
+
+
+def _is_label(key: str, objects: FieldShape) -> bool:
+    """Whether a key of several words is the name of a field, as people name fields of their own: `Call Number`, and no person (I10)."""
+    count = objects.kinds[Kind.OBJECT]
+    is_of_words = " " in key and not re.search("[0-9]", key)
+    return is_of_words and count >= FEWEST_OBJECTS and objects.members[key].seen * 2 > count
 
 
 def _note(by_kind: IdsByKind, candidate: _Candidate, record: Mapping[str, Any]) -> None:

@@ -1008,6 +1008,17 @@ def test_names_of_persons_as_keys_are_not_in_the_file(tmp_path: Path) -> None:
     assert "Ada" not in text
 
 
+def test_keys_of_several_words_that_most_objects_have_are_names_of_fields(tmp_path: Path) -> None:
+    """As people name fields of their own."""
+    fields = [{"Call Number": f"QA {n}", "Home Room": 5 + n % 2} for n in (30, 31, 32)]
+    records = [{"id": n, "fields": own} for n, own in enumerate(fields, 1)]
+    learner = learner_of(tmp_path, records, resource="hard_copies", read=["users"])
+    text = text_of([learner])
+    assert '"fields/Home Room" = { leads_to = "?" }' in text
+    learned = file_of(text.replace('leads_to = "?"', 'leads_to = "users"')).follow(learner.type)
+    assert body_of(learned, records[0]) == {"fields": {"Call Number": "QA 30", "Home Room": 9}}
+
+
 def test_a_number_of_no_record_is_sent_as_none(tmp_path: Path) -> None:
     """As -1 for nobody: otherwise the whole record would wait for its reference."""
     records: list[Json] = [
