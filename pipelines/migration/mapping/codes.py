@@ -82,9 +82,13 @@ class _Codes:
         return [self._codes[part] for part in parts[1:] if part in self._codes]
 
     def name_most(self, texts: Collection[Sequence[str]]) -> bool:
-        """Whether most of the texts with these parts have a code of one record. What several records have, such as a kind, is no code."""
+        """Whether most of the texts with these parts have a code of one record. What several records have, such as a kind, is no code.
+
+        Nor is the only number of a field, such as 1 where all other records have 0.
+        """
         others = (parts for parts in texts if not self.in_text(parts))
-        return self._is_unique and next(islice(others, (len(texts) - 1) // 2, None), None) is None
+        is_flag = len(self._codes) == 1 and next(iter(self._codes)).isdigit()
+        return self._is_unique and not is_flag and next(islice(others, (len(texts) - 1) // 2, None), None) is None
 
     def compare(self, code: str | None, keys: AbstractSet[Key]) -> None:
         """Note the code that a record of the target has."""

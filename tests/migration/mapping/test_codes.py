@@ -168,8 +168,9 @@ def test_a_code_of_a_location_in_users_is_left_out(tmp_path: Path) -> None:
         ("volume", [(101, "Main stack"), (102, "Depot")], set()),
         ("place", [("2026-11-28", "Main stack"), ("2026-11-29", "Depot")], set()),
         ("place", [("A", "Main stack"), ("A", "Depot")], set()),
+        ("place", [(1, "Main stack"), (0, "Depot")], set()),
     ],
-    ids=["numbers", "quantities", "dates", "kinds"],
+    ids=["numbers", "quantities", "dates", "kinds", "a flag"],
 )
 def test_numbers_may_be_codes_and_quantities_dates_and_what_several_records_have_are_none(
     tmp_path: Path, name: str, here: list[tuple[Any, str]], asked: set[str]
