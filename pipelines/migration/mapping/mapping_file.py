@@ -391,15 +391,14 @@ def _problems_of_field(where: str, field: FieldMapping) -> Iterator[str]:
         yield f"{where}: `post` adds numbers of several records (`many = true`), and no plain values, and none inside of objects."
     if field.entries and (not field.many or field.leads_to or field.kinds or field.values):
         yield f"{where}: `entries` says what the objects of a list have (`many = true`), and where the number in each member leads."
-    sent = [value for value in field.values.values() if value not in ("", OPEN)]
-    if (
-        field.refers
-        and (not field.kind or len({*sent}) < len(sent) or not field.values.keys().isdisjoint(sent))
-        and sent
-    ):
+    sent = {word: value for word, value in field.values.items() if value not in ("", OPEN)}
+    is_clear = len({*sent.values()}) == len(sent) and all(
+        value == word or value not in sent for word, value in sent.items()
+    )
+    if field.refers and sent and not (field.kind and is_clear):
         yield (
             f'{where}: `values` of a field with numbers of records says which of them stand for none, as in `{{ -1 = "" }}`, and with '
-            "`kind`, which word of the target is sent for each: another one for each, and none that is one of the source, too."
+            "`kind`, which word of the target is sent for each: another one for each, and for none the word of another."
         )
     yield from _problems_of_kinds(where, field)
     for name, entry in field.entries.items():

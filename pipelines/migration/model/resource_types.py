@@ -470,10 +470,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         text = text_of(value) or ""
         if (of_value := f"{path}={text}") in self.after_create:
             return of_value
-        is_set = (
-            _TIME.match(text) is not None if isinstance(value, str) else isinstance(value, int | float) and value > 0
-        )
-        return path if is_set and path in self.after_create else ""
+        is_word = isinstance(value, str) and not _DATE.match(text)
+        return path if path in self.after_create and was_done(value) and not is_word else ""
 
     def _filled_within(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         """Yield path, value and reason of what a service fills itself in objects that are sent as they stand."""
@@ -557,8 +555,19 @@ def _filled_by_service(path: str, field: FieldMapping, value: Any) -> Iterator[t
 _NOT_SET = (None, False, 0)
 """Values of a field that a request of its own sets, before that is sent."""
 
-_TIME = re.compile(r"(?!1970)(19[7-9]|2\d\d)\d-\d\d-\d\d")
-"""Matches a date or a time when something was done. Services write the year 0, 1, 1970 or 9999 where nothing was."""
+
+def was_done(value: Any) -> bool:
+    """Whether a value says that something was done, and when. Services write the year 0, 1, 1970 or 9999 where nothing was."""
+    if isinstance(value, str):
+        return bool(value) and (_DATE.match(value) is None or _TIME.match(value) is not None)
+    return value > 0 if isinstance(value, int | float) else bool(value)
+
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+"""Matches a date or a time."""
+
+_TIME = re.compile(r"(?!1970)(19[7-9]|2\d\d)\d")
+"""Matches one at which a library may have done something."""
 
 NAMES = (Stage("exact", "name"), Stage("folded", "name"))
 """The names of records as they are written, and without regard to case."""

@@ -22,7 +22,7 @@ from pipelines.migration.model.reasons import (
     REQUIRED_NOT_TAKEN,
     TASK_COMPLETED,
 )
-from pipelines.migration.model.resource_types import COMPLETED, LOCATIONS, ResourceType, is_written_later
+from pipelines.migration.model.resource_types import COMPLETED, LOCATIONS, ResourceType, is_written_later, was_done
 from pipelines.records.additional_fields import in_snake_case
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
@@ -63,7 +63,7 @@ def mapped(resource_type: ResourceType, form: Form, find_target: FindTarget) -> 
         resource_type.action_of(path, unsent[path]) for path, code in why.items() if code == LeftOut.BY_ACTION
     )
     completed = next((path for path in unsent if in_snake_case(path) == COMPLETED), "")
-    is_completed = unsent.get(completed) and completed not in after and resource_type.resource == "tasks"
+    is_completed = was_done(unsent.get(completed)) and completed not in after and resource_type.resource == "tasks"
     reason = TASK_COMPLETED if is_completed else None
     for name in resource_type.references:
         if name not in values:

@@ -18,6 +18,7 @@ from pipelines.migration.mapping.learned_types import TypeLearner
 from pipelines.migration.mapping.mapping_file import fields_defined_by
 from pipelines.migration.mapping.proposal import propose
 from pipelines.migration.model.publication_type import publication_type
+from pipelines.migration.model.reasons import TASK_COMPLETED
 from pipelines.migration.model.resource_types import MergeRequest
 from pipelines.migration.plan.mapped_references import mapped
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
@@ -577,6 +578,17 @@ def test_only_a_completion_is_set_by_the_request_of_its_name_unasked(tmp_path: P
     assert "PATCH publish" in proposal.comments["published_at"]
 
 
+@pytest.mark.parametrize(("value", "is_completed"), [("0001-01-01T00:00:00Z", False), ("2026-11-01", True), (0, False)])
+def test_a_task_is_completed_by_a_time_at_which_something_was_done(
+    tmp_path: Path, value: Any, *, is_completed: bool
+) -> None:
+    """One that nothing completes is not created, as it would be open again."""
+    record = {"id": 1, "title": "A", "completed_at": value}
+    learned = file_of('[tasks]\nsame = ["title"]').follow(learner_of(tmp_path, [record]).type)
+    form = mapped(learned, learned.form(record), lambda *_: (True, 9))
+    assert form.reason == (TASK_COMPLETED if is_completed else None)
+
+
 def test_the_form_of_requests_is_a_line_that_a_plan_follows(tmp_path: Path) -> None:
     """By the description, or assumed; what a person writes there counts for each request."""
     records = [{"id": 1, "title": "A"}]
@@ -871,6 +883,10 @@ def test_no_example_is_as_long_as_a_telephone_number(tmp_path: Path) -> None:
         ("[tasks.fields]\na = { leads_to = 'nothing', many = true, post = 'a id' }", "no plain values"),
         ("[tasks.fields]\na = { kinds = { Desk = 'locations' } }", "with `kind`"),
         ("[tasks.fields]\na = { leads_to = 'users', values = { 7 = '9' } }", "stand for none"),
+        (
+            "[tasks.fields]\na = { kind = 'b', leads_to = 'users', values = { A = 'B', B = 'A' } }",
+            "the word of another",
+        ),
         ("[tasks.fields]\na = { kind = 'b', kinds = { Desk = 'location' } }", "did you mean 'locations'"),
         ("[tasks.fields]\na = { kind = 'b', kinds = { 7 = 'users' } }", "kinds that are numbers"),
     ],
