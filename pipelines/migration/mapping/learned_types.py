@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -71,7 +70,6 @@ class TypeLearner:
         same_service: bool,
         asks_all: bool,
         read: Library,
-        target_library: Library,
         library: Callable[[], Library],
         unread: Sequence[str],
     ) -> None:
@@ -95,9 +93,6 @@ class TypeLearner:
         leads_to = dict[str, str]()
         if unknown := self.unknown_references:
             leads_to = resources_by_names(self.records(), unknown, read)
-            of_target = map(self.apart.record, target.records() if leads_to else ())
-            for key in contradicted_by_names(of_target, leads_to, target_library):
-                del leads_to[key]
             self.type = self._learn(leads_to=leads_to)
         if asks_all:
             self.type = self._learn(doubted=self._doubted())
@@ -505,25 +500,6 @@ def resources_by_names(
             elif own_numbers >= texts_by_id[key].keys():
                 alike.add(key)
     return {key: resources[0] for key, resources in fits.items() if len(resources) == 1 and key not in alike}
-
-
-def contradicted_by_names(
-    records: Iterable[Mapping[str, Any]], leads_to: Mapping[str, str], listings: Mapping[str, RecordListing]
-) -> list[str]:
-    """The fields whose objects have other names beside the ids than the records to which they are said to lead, as often as the same.
-
-    `records`: those of the target; `listings`: its resources. A copy may have the number of its book, and its title beside it.
-    """
-    contradicted = list[str]()
-    for key, by_id in _texts_beside_ids(records, leads_to).items():
-        listing = listings.get(leads_to[key]) if by_id else None
-        fits = Counter(
-            not by_id[number].isdisjoint(value for value in record.values() if isinstance(value, str))
-            for number, record in (numbered(listing.records()) if listing else ())
-            if number in by_id
-        )
-        contradicted += [key] if fits[False] >= fits[True] and fits[False] else []
-    return contradicted
 
 
 def _texts_beside_ids(records: Iterable[Mapping[str, Any]], keys: Iterable[str]) -> dict[str, dict[RecordId, set[str]]]:

@@ -168,7 +168,6 @@ class PlanBuilder:
                     same_service=self._request.source.manifest.api == API,
                     asks_all=asks_all,
                     read=self._source,
-                    target_library=self._target,
                     library=library,
                     unread=unread,
                 )

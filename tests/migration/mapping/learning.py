@@ -82,7 +82,6 @@ def learner_between(
             "asks_all": True,
             "read": library,
             "library": lambda: library,
-            "target_library": {resource: target},
             **options,
         },
     )

@@ -753,20 +753,6 @@ def test_a_list_of_records_is_not_sent_into_their_number(tmp_path: Path, *, is_d
     assert "publications" not in learner.type.fields
 
 
-@pytest.mark.parametrize(("title", "is_asked"), [("X", True), ("Y", False)])
-def test_names_beside_ids_that_the_target_contradicts_are_a_question(
-    tmp_path: Path, title: str, *, is_asked: bool
-) -> None:
-    """Copies that have the numbers of their books in the source, and the titles of these beside them."""
-    books, of_target = [{"id": 5, "title": "A"}, {"id": 6, "title": "B"}], [{"id": 8, "title": title}]
-    tasks = listing(tmp_path, "tasks", [{"id": n, "item": book} for n, book in enumerate(books, 1)])
-    library = {"tasks": tasks, "publications": listing(tmp_path, "books", books)}
-    target = listing(tmp_path, "target", [{"id": 1, "item": {"id": 8, "title": "Y"}}])
-    target_library = {"tasks": target, "publications": listing(tmp_path, "its books", of_target)}
-    learner = learner_between("tasks", tasks, target, library, target_library=target_library)
-    assert [question.field for question in file_of(text_of([learner])).questions()] == (["item/id"] if is_asked else [])
-
-
 def test_the_name_of_something_else_within_a_record_is_no_key(tmp_path: Path) -> None:
     records = [{"id": n, "label_text": f"L{n}", "owner": {"name": f"N{n}", "office_id": n}} for n in (1, 2)]
     target = [{"id": 9, "label_text": "Z", "owner": {"name": "N1", "office_id": 1}}]
