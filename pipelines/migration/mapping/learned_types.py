@@ -38,7 +38,7 @@ from pipelines.migration.model.target_reading import RecordListing, numbered
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, members_apart, objects_at, objects_of, value_at
-from pipelines.records.shapes.field_names import fields_to_send, in_words, named_kind, names_doer
+from pipelines.records.shapes.field_names import fields_to_send, in_words, is_quantity, named_kind, names_doer
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.tables.registry import PERSONAL
@@ -467,6 +467,9 @@ MOST_ASKED = 50
 PAIRS = 300
 """Ids with a name that are compared, of each field."""
 
+FEWEST_ALIKE = 3
+"""Ids from which records that have the numbers of those to which they refer are no chance."""
+
 
 def resources_by_names(
     records: Iterable[Mapping[str, Any]], keys: Iterable[str], listings: Mapping[str, RecordListing]
@@ -486,7 +489,10 @@ def resources_by_names(
         named: dict[str, dict[RecordId, set[str]]] = {key: {} for key in texts_by_id}
         own_numbers = set[RecordId]()
         for number, record in numbered(listing.records()):
-            if number in all_ids and any(id_of(value) == number for name, value in record.items() if name != "id"):
+            others = (
+                part for name, part in record.items() if name not in {"id", *texts_by_id} and not is_quantity(name)
+            )
+            if number in all_ids and any(id_of(value) == number for value in others):
                 own_numbers.add(number)
             texts = all_texts.intersection(value for value in record.values() if isinstance(value, str))
             owners.update({text: None if text in owners else number for text in texts})
@@ -497,7 +503,7 @@ def resources_by_names(
             alone = sum(any(owners[text] == number for text in texts) for number, texts in known.items())
             if all(known.values()) and alone * 2 > len(known):
                 fits[key].append(resource)
-            elif own_numbers >= texts_by_id[key].keys():
+            elif len(known_ids := texts_by_id[key].keys()) >= FEWEST_ALIKE and own_numbers >= known_ids:
                 alike.add(key)
     return {key: resources[0] for key, resources in fits.items() if len(resources) == 1 and key not in alike}
 
