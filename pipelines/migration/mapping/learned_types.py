@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -476,24 +477,16 @@ def resources_by_names(
 ) -> dict[str, str]:
     """Field → the one resource to which it refers, where its objects have a name beside the id, which that record has, too.
 
-    Most of them no other record of that resource has, as it may have a status. Nor are all of the ids those of another resource whose
-    records refer to others of their own number, such as copies that are numbered like their books. `records`: those with the fields
-    `keys`; `listings`: the resources to which they may refer.
+    Most of them no other record of that resource has, as it may have a status. `records`: those with the fields `keys`; `listings`: the
+    resources to which they may refer.
     """
     texts_by_id = _texts_beside_ids(records, keys)
     all_texts = {text for by_id in texts_by_id.values() for texts in by_id.values() for text in texts}
     fits: dict[str, list[str]] = {key: [] for key in texts_by_id}
-    all_ids, alike = {number for by_id in texts_by_id.values() for number in by_id}, set[str]()
     for resource, listing in listings.items() if all_texts else ():
         owners = dict[str, RecordId | None]()
         named: dict[str, dict[RecordId, set[str]]] = {key: {} for key in texts_by_id}
-        own_numbers = set[RecordId]()
         for number, record in numbered(listing.records()):
-            others = (
-                part for name, part in record.items() if name not in {"id", *texts_by_id} and not is_quantity(name)
-            )
-            if number in all_ids and any(id_of(value) == number for value in others):
-                own_numbers.add(number)
             texts = all_texts.intersection(value for value in record.values() if isinstance(value, str))
             owners.update({text: None if text in owners else number for text in texts})
             for key, by_id in texts_by_id.items():
@@ -503,9 +496,42 @@ def resources_by_names(
             alone = sum(any(owners[text] == number for text in texts) for number, texts in known.items())
             if all(known.values()) and alone * 2 > len(known):
                 fits[key].append(resource)
-            elif len(known_ids := texts_by_id[key].keys()) >= FEWEST_ALIKE and own_numbers >= known_ids:
-                alike.add(key)
-    return {key: resources[0] for key, resources in fits.items() if len(resources) == 1 and key not in alike}
+    named_of = {key: resources[0] for key, resources in fits.items() if len(resources) == 1}
+    alike = _numbered_alike({key: {*texts_by_id[key]} for key in named_of}, named_of, listings)
+    return {key: resource for key, resource in named_of.items() if key not in alike}
+
+
+def _numbered_alike(
+    ids: Mapping[str, AbstractSet[RecordId]], leads_to: Mapping[str, str], listings: Mapping[str, RecordListing]
+) -> set[str]:
+    """The fields whose ids may be those of others, which have the numbers of the named records and refer to them: copies of books.
+
+    `ids`: those of each field; `leads_to`: the resource to which each leads by its names.
+    """
+    alike = set[str]()
+    for resource, listing in listings.items():
+        keys = [key for key, named in leads_to.items() if named != resource and len(ids[key]) >= FEWEST_ALIKE]
+        asked = {number for key in keys for number in ids[key]}
+        alike_ids, referred = dict[str, set[RecordId]](), dict[str, set[RecordId]]()
+        for number, record in numbered(listing.records() if keys else ()):
+            for name, value in record.items():
+                if name in {"id", *ids} or is_quantity(name) or (reference := id_of(value)) is None:
+                    continue
+                if len(sample := referred.setdefault(name, set())) < PAIRS:
+                    sample.add(reference)
+                if reference == number and number in asked:
+                    alike_ids.setdefault(name, set()).add(number)
+        for key in keys:
+            fields = [name for name, numbers in alike_ids.items() if numbers >= ids[key]]
+            alike |= {key for name in fields if _are_ids_of(listings[leads_to[key]], referred[name])}
+    return alike
+
+
+def _are_ids_of(listing: RecordListing, numbers: AbstractSet[RecordId]) -> bool:
+    lacking = {*numbers}
+    for chunk in listing.ids():
+        lacking -= chunk
+    return not lacking
 
 
 def _texts_beside_ids(records: Iterable[Mapping[str, Any]], keys: Iterable[str]) -> dict[str, dict[RecordId, set[str]]]:
