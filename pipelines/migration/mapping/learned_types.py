@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -513,16 +514,18 @@ def _numbered_alike(
         keys = [key for key, named in leads_to.items() if named != resource and len(ids[key]) >= FEWEST_ALIKE]
         asked = {number for key in keys for number in ids[key]}
         alike_ids, referred = dict[str, set[RecordId]](), dict[str, set[RecordId]]()
+        differing = Counter[str]()
         for number, record in numbered(listing.records() if keys else ()):
             for name, value in record.items():
                 if name in {"id", *ids} or is_quantity(name) or (reference := id_of(value)) is None:
                     continue
                 if len(sample := referred.setdefault(name, set())) < PAIRS:
                     sample.add(reference)
+                differing[name] += -1 if reference == number else 1
                 if reference == number and number in asked:
                     alike_ids.setdefault(name, set()).add(number)
         for key in keys:
-            fields = [name for name, numbers in alike_ids.items() if numbers >= ids[key]]
+            fields = [name for name, numbers in alike_ids.items() if numbers >= ids[key] and differing[name] < 0]
             alike |= {key for name in fields if _are_ids_of(listings[leads_to[key]], referred[name])}
     return alike
 
