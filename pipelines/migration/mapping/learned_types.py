@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -40,7 +38,7 @@ from pipelines.migration.model.target_reading import RecordListing, numbered
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, members_apart, objects_at, objects_of, value_at
-from pipelines.records.shapes.field_names import fields_to_send, in_words, is_quantity, named_kind, names_doer
+from pipelines.records.shapes.field_names import fields_to_send, in_words, named_kind, names_doer
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.tables.registry import PERSONAL
@@ -469,9 +467,6 @@ MOST_ASKED = 50
 PAIRS = 300
 """Ids with a name that are compared, of each field."""
 
-FEWEST_ALIKE = 3
-"""Ids from which records that have the numbers of those to which they refer are no chance."""
-
 
 def resources_by_names(
     records: Iterable[Mapping[str, Any]], keys: Iterable[str], listings: Mapping[str, RecordListing]
@@ -497,44 +492,7 @@ def resources_by_names(
             alone = sum(any(owners[text] == number for text in texts) for number, texts in known.items())
             if all(known.values()) and alone * 2 > len(known):
                 fits[key].append(resource)
-    named_of = {key: resources[0] for key, resources in fits.items() if len(resources) == 1}
-    alike = _numbered_alike({key: {*texts_by_id[key]} for key in named_of}, named_of, listings)
-    return {key: resource for key, resource in named_of.items() if key not in alike}
-
-
-def _numbered_alike(
-    ids: Mapping[str, AbstractSet[RecordId]], leads_to: Mapping[str, str], listings: Mapping[str, RecordListing]
-) -> set[str]:
-    """The fields whose ids may be those of others, which have the numbers of the named records and refer to them: copies of books.
-
-    `ids`: those of each field; `leads_to`: the resource to which each leads by its names.
-    """
-    alike = set[str]()
-    for resource, listing in listings.items():
-        keys = [key for key, named in leads_to.items() if named != resource and len(ids[key]) >= FEWEST_ALIKE]
-        asked = {number for key in keys for number in ids[key]}
-        alike_ids, referred = dict[str, set[RecordId]](), dict[str, set[RecordId]]()
-        differing = Counter[str]()
-        for number, record in numbered(listing.records() if keys else ()):
-            for name, value in record.items():
-                if name in {"id", *ids} or is_quantity(name) or (reference := id_of(value)) is None:
-                    continue
-                if len(sample := referred.setdefault(name, set())) < PAIRS:
-                    sample.add(reference)
-                differing[name] += -1 if reference == number else 1
-                if reference == number and number in asked:
-                    alike_ids.setdefault(name, set()).add(number)
-        for key in keys:
-            fields = [name for name, numbers in alike_ids.items() if numbers >= ids[key] and differing[name] < 0]
-            alike |= {key for name in fields if _are_ids_of(listings[leads_to[key]], referred[name])}
-    return alike
-
-
-def _are_ids_of(listing: RecordListing, numbers: AbstractSet[RecordId]) -> bool:
-    lacking = {*numbers}
-    for chunk in listing.ids():
-        lacking -= chunk
-    return not lacking
+    return {key: resources[0] for key, resources in fits.items() if len(resources) == 1}
 
 
 def _texts_beside_ids(records: Iterable[Mapping[str, Any]], keys: Iterable[str]) -> dict[str, dict[RecordId, set[str]]]:
