@@ -188,7 +188,9 @@ def _has_other_id(answer: dict[str, Any], resource: str) -> bool:
     inner = _inner_objects(answer)
     within = any(record_id(member.get("id")) is not None or _has_other_id(member, resource) for _name, member in inner)
     return within or any(
-        record_id(value) is not None and (stem_of(name) in _AROUND_RECORD or _is_called(name, resource))
+        record_id(value) is not None
+        and re.search("[0-9]", str(value))  # `"result": "created"` is a word
+        and (stem_of(name) in _AROUND_RECORD or _is_called(name, resource))
         for name, value in answer.items()
     )
 

@@ -151,6 +151,7 @@ def test_an_object_beside_the_id_of_a_record_is_another_one_unless_it_has_most_o
         ({"version": 1, "revision": {"id": 620, "collection_id": 504, "name": "Seas", "note": "N"}}, None),
         ({"id": 504, "collection_id": 504, "name": "Seas"}, 504),
         ({"id": 504, "created": True}, 504),
+        ({"id": 504, "result": "created"}, 504),
         ({"jsonrpc": "2.0", "id": 701, "result": 504}, None),
         ({"id": 701, "collection": 504}, None),
         ({"id": 701, "action": "add", "target": {"id": 504}, "actor": {"id": 502}}, None),
