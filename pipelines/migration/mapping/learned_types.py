@@ -43,7 +43,7 @@ from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, 
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, compact_json, text_of
-from pipelines.shapes.model import ResourceSchema
+from pipelines.shapes.model import FieldSchema, ResourceSchema
 
 Library = Mapping[str, RecordListing]
 """Resource → its records in the source."""
@@ -83,7 +83,7 @@ class TypeLearner:
         forms = {key: reference.form for key, reference in self.by_kind.items()}
         self._known = KnownFields(by_kind=forms, posted=posted, read=read, unique=lambda: self.unique_texts)
         self._links, self._lost = dict[str, list[str]](), dict[str, LeftOut]()
-        described = taken_although_filled(self._shapes[0].fields, schema.create.fields if schema.create else {})
+        described = taken_although_filled(self._shapes[0].fields, self._taken)
         asked = {*self._other_choices(), *self._words_within(), *described}
         self._asked_within = asked | objects_of(asked) | self._spelled_otherwise()
         """Paths of objects that are taken apart, because a value within is asked about, or the target has another name for it."""
@@ -132,10 +132,14 @@ class TypeLearner:
             learned, left_out=learned.left_out | lost, record_type=record_type, wrapped_in=wrapped_in
         )
 
+    @property
+    def _taken(self) -> Mapping[str, FieldSchema]:
+        """The fields that the target takes of a new record, by its description, with their objects whole."""
+        return self._described.create.fields if self._described.create else {}
+
     def _other_choices(self) -> set[str]:
         """The paths within objects whose values the target does not take."""
-        payload = self._described.create.fields if self._described.create else {}
-        enumerations = [*choices_within(payload)]
+        enumerations = [*choices_within(self._taken)]
         return {
             f"{holder}/{member}"
             for record in (self._listing.records() if enumerations else ())
@@ -162,9 +166,8 @@ class TypeLearner:
 
     def _spelled_otherwise(self) -> set[str]:
         """The paths of objects that have a member under another spelling in the target, by its description or its records."""
-        (source, target), payload = self._shapes, self._described.create
-        described = payload.fields if payload else {}
-        return {*spelled_otherwise(source.fields, described), *spelled_otherwise(source.fields, target.fields)}
+        source, target = self._shapes
+        return {*spelled_otherwise(source.fields, self._taken), *spelled_otherwise(source.fields, target.fields)}
 
     def _doubted(self) -> set[str]:
         """The references by names whose ids say something else: another resource alone has all of them, or the named one has none.
@@ -211,7 +214,7 @@ class TypeLearner:
     def _new_links(self, read: Library) -> dict[str, list[str]]:
         """What the objects of references, which are whole so far, say of the link.
 
-        It is lost where the target takes only numbers, or not all are objects; so are addresses, which are those of the other record.
+        It is lost where the target takes only numbers, or not all are objects; so are times and addresses, those of the other record.
         """
         links = members_of_links(self.records(), self.type, self.source, read)
         as_numbers = {
@@ -221,18 +224,15 @@ class TypeLearner:
             if not part.sent_as.startswith("object")
         }
         whole = as_numbers | {key for key in links if objects_in(self.source.fields[key]) is None}
-        addresses = {
-            key: {member for member in members if is_managed(member) and not is_counter(member)}
+        of_links = {
+            key: [member for member in members if is_counter(member) or not is_managed(member)]
             for key, members in links.items()
         }
         self._lost |= {
-            f"{key}/{member}": LeftOut.NOT_DESCRIBED for key in links.keys() & whole for member in links[key]
-        }
-        self._lost |= {
-            f"{key}/{member}": LeftOut.FILLED_BY_SERVICE for key, members in addresses.items() for member in members
-        }
-        of_links = {
-            key: [member for member in members if member not in addresses[key]] for key, members in links.items()
+            f"{key}/{member}": LeftOut.NOT_DESCRIBED if member in of_links[key] else LeftOut.FILLED_BY_SERVICE
+            for key, members in links.items()
+            for member in members
+            if key in whole or member not in of_links[key]
         }
         return {key: members for key, members in of_links.items() if members and key not in whole | self._links.keys()}
 

@@ -6,7 +6,6 @@ a member of an object: `holding/location_id`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -14,7 +13,7 @@ import msgspec
 
 from pipelines.records.additional_fields import is_empty, sendable
 from pipelines.records.paths import nested, value_at
-from pipelines.records.values import RecordId, record_id, text_of
+from pipelines.records.values import RecordId, as_id, record_id, text_of
 
 OPEN = "?"
 """Stands for the answer to a question."""
@@ -264,11 +263,8 @@ class FieldMapping(
 
 def _as_sent(text: str, answer: Any) -> Any:
     """The answer to a question about a number, as a number: the question mark had quotes."""
-    is_number = isinstance(answer, str) and _WHOLE.fullmatch(answer) and _WHOLE.fullmatch(text)
-    return int(answer) if is_number else answer
+    return as_id(answer) if isinstance(answer, str) and isinstance(as_id(text), int) else answer
 
-
-_WHOLE = re.compile("-?[0-9]{1,18}")
 
 PLAIN = FieldMapping()
 """A field that is sent as it stands."""
