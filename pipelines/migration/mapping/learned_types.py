@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -38,7 +40,7 @@ from pipelines.migration.model.target_reading import RecordListing, numbered
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, members_apart, objects_at, objects_of, value_at
-from pipelines.records.shapes.field_names import fields_to_send, in_words, named_kind, names_doer
+from pipelines.records.shapes.field_names import fields_to_send, in_words, is_quantity, named_kind, names_doer
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.tables.registry import PERSONAL
@@ -473,8 +475,8 @@ def resources_by_names(
 ) -> dict[str, str]:
     """Field → the one resource to which it refers, where its objects have a name beside the id, which that record has, too.
 
-    Most of them no other record of that resource has, as it may have a status. `records`: those with the fields `keys`; `listings`: the
-    resources to which they may refer.
+    Most of them no other record of that resource has, as it may have a status; and no other resource is numbered like it. `records`: those
+    with the fields `keys`; `listings`: the resources to which they may refer.
     """
     texts_by_id = _texts_beside_ids(records, keys)
     all_texts = {text for by_id in texts_by_id.values() for texts in by_id.values() for text in texts}
@@ -492,7 +494,44 @@ def resources_by_names(
             alone = sum(any(owners[text] == number for text in texts) for number, texts in known.items())
             if all(known.values()) and alone * 2 > len(known):
                 fits[key].append(resource)
-    return {key: resources[0] for key, resources in fits.items() if len(resources) == 1}
+    leads_to = {key: resources[0] for key, resources in fits.items() if len(resources) == 1}
+    alike = _numbered_alike({key: {*texts_by_id[key]} for key in leads_to}, leads_to, listings)
+    return {key: resource for key, resource in leads_to.items() if key not in alike}
+
+
+def _numbered_alike(
+    ids: Mapping[str, AbstractSet[RecordId]], leads_to: Mapping[str, str], listings: Mapping[str, RecordListing]
+) -> set[str]:
+    """The fields whose ids may be those of records that have the numbers of the named ones and refer to them, as copies may to books.
+
+    `ids`: those of each field; `leads_to`: the resource to which each leads by its names.
+    """
+    alike = set[str]()
+    for resource, listing in listings.items():
+        keys = [key for key, named in leads_to.items() if named != resource]
+        asked = {number for key in keys for number in ids[key]}
+        equal, referred, most = dict[str, set[RecordId]](), dict[str, set[RecordId]](), Counter[str]()
+        for number, record in numbered(listing.records() if keys else ()):
+            for name in record.keys() - {"id", *ids}:
+                if (reference := id_of(record[name])) is None or is_quantity(name):
+                    continue
+                most[name] += 1 if reference == number else -1
+                if reference == number and number in asked:
+                    equal.setdefault(name, set()).add(number)
+                if len(sample := referred.setdefault(name, set())) < PAIRS:
+                    sample.add(reference)
+        for key in keys:
+            names = [name for name in equal if most[name] > 0 and equal[name] >= ids[key]]
+            alike |= {key for name in names if _has_all(listings[leads_to[key]], referred[name])}
+    return alike
+
+
+def _has_all(listing: RecordListing, numbers: AbstractSet[RecordId]) -> bool:
+    """Whether all of these are ids of records of a listing."""
+    lacking = {*numbers}
+    for chunk in listing.ids():
+        lacking -= chunk
+    return not lacking
 
 
 def _texts_beside_ids(records: Iterable[Mapping[str, Any]], keys: Iterable[str]) -> dict[str, dict[RecordId, set[str]]]:

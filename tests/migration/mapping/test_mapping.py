@@ -990,6 +990,20 @@ def test_a_text_beside_an_id_names_a_record_where_no_other_has_it(
     assert sent == {"id": 9} | ({"what": beside[5]} if leads_to == "?" else {})
 
 
+@pytest.mark.parametrize(("shift", "leads_to"), [(0, "?"), (1, "publications")])
+def test_a_title_beside_the_number_of_a_copy_that_is_numbered_like_its_book_is_no_proof(
+    tmp_path: Path, shift: int, leads_to: str
+) -> None:
+    titles = {5: "Sea", 6: "Air", 7: "Ice"}
+    records = [{"id": n, "title": f"T{n}", "item": {"id": n, "title": title}} for n, title in titles.items()]
+    tasks = listing(tmp_path, "tasks", records)
+    books = listing(tmp_path, "books", [{"id": n, "title": title} for n, title in titles.items()])
+    copies = listing(tmp_path, "copies", [{"id": n, "barcode": f"B{n}", "bib": n + shift} for n in titles])
+    library = {"tasks": tasks, "publications": books, "hard_copies": copies}
+    learner = learner_between("tasks", tasks, listing(tmp_path, "target", []), library)
+    assert f'leads_to = "{leads_to}"' in text_of([learner])
+
+
 def test_names_of_persons_as_keys_are_not_in_the_file(tmp_path: Path) -> None:
     """I10: keys of several words are values, not names of fields."""
     records: list[Json] = [{"id": 1, "title": "A", "taken_part": {"Ada Byron": {"user_id": 5}}}]

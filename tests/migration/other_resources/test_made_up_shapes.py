@@ -99,9 +99,11 @@ class Libraries:
                 source.call(shape.get("verb", "PATCH"), f"{resource}/{number}", body)
 
     def leads_to(self, resource: str, key: str) -> str:
-        """The resource of the records in a field; empty for any other field."""
-        fields = self.shapes.get(resource, {}).get("fields", {})
-        return _leads_to(resource, key) or REFERENCES.get(fields.get(key, {}).get("from", ""), "")
+        """The resource of the records in a field, by the name that is read or written; empty for any other field."""
+        native = (
+            field.get("from", "") for name, field in self._fields(resource) if key in (name, field.get("write_as"))
+        )
+        return _leads_to(resource, key) or REFERENCES.get(next(native, ""), "")
 
     def dump(self, library: str | None) -> dict[str, list[str]]:
         """What a library says, without ids: references by the titles and names that they lead to."""
@@ -196,7 +198,8 @@ def map_fields(libraries: Libraries, snapshot: Snapshot) -> list[str]:
     for question in mapping.questions():
         asked.append(lines[question.line - 1])
         answer = libraries.leads_to(question.resource, question.field) or "nothing"
-        line = asked[-1].replace('leads_to = "?"', f'leads_to = "{answer}"')
+        line = re.sub(r'(entries.* name = { leads_to = )"[?]"', r'\1"nothing"', asked[-1])
+        line = line.replace('leads_to = "?"', f'leads_to = "{answer}"')
         lines[question.line - 1] = re.sub(r'("?[^"{]+"?) = "\?"', r"\1 = \1", line)
     mapping.path.write_text("\n".join(lines), encoding="utf-8")
     again = libraries.pair.map(snapshot)
