@@ -34,6 +34,8 @@ class LeftOut(StrEnum):
     """A request of its own sets it after a record is created, and this record is there already."""
     NOT_SENDABLE = "not_sendable"
     """It is nested too deeply, or a number of more than 64 bits."""
+    BESIDE_LINK = "beside_link"
+    """It stands beside the id in a list at an address of its own, to which only ids are added."""
     SIGNED = "signed"
     """It has signed addresses, which change in every response."""
     NO_DAY = "no_day"

@@ -185,12 +185,14 @@ class _Reader:
         return holder.get("schema")
 
     def _payload(self, operation: dict[str, Any], method: str) -> PayloadSchema | None:
-        """The body of a request; in Swagger 2 it is a parameter."""
+        """The body of a request; in Swagger 2 it is a parameter, or one for each field."""
         if "requestBody" in operation:
             schema = self._body(self._resolved(operation["requestBody"]))
         else:
-            parameters = (self._resolved(parameter) for parameter in _list(operation.get("parameters"))[:MAX_FIELDS])
+            parameters = [self._resolved(parameter) for parameter in _list(operation.get("parameters"))[:MAX_FIELDS]]
             schema = next((parameter.get("schema") for parameter in parameters if parameter.get("in") == "body"), None)
+            if schema is None:
+                schema = _form_schema(parameter for parameter in parameters if parameter.get("in") == "formData")
         if schema is None:
             return None
         fields, required, is_open = self._object(schema, self._levels)
@@ -303,6 +305,23 @@ def _prefix(paths: dict[Any, Any]) -> str:
     names = [str(path) for path in paths]
     prefix = re.match(r"(?:/.{0,200})?/(?:api/)?v[23](?=/)", names[0]) if names else None
     return prefix[0] if prefix and all(name.startswith(prefix[0]) for name in names) else ""
+
+
+def _form_schema(parameters: Iterator[dict[str, Any]]) -> dict[str, Any] | None:
+    """The schema of an object of these fields of a form; those of `collection[name]` and `variants[][label]` are within objects."""
+    objects: dict[tuple[str, ...], dict[str, Any]] = {}
+    for parameter in parameters:
+        *above, last = re.findall(r"[^\[\]]+(?:\[\])?", str(parameter.get("name"))[:MAX_NAME]) or [""]
+        path: tuple[str, ...] = ()
+        holder = objects.setdefault(path, {"properties": {}, "required": []})
+        for name in above:
+            path = (*path, name.removesuffix("[]"))
+            inner = objects.setdefault(path, {"properties": {}, "required": []})
+            holder["properties"][path[-1]] = {"type": "array", "items": inner} if name.endswith("[]") else inner
+            holder = inner
+        holder["properties"][last.removesuffix("[]")] = parameter
+        holder["required"] += [last.removesuffix("[]")] if parameter.get("required") in (True, "true") else []
+    return objects.get(())
 
 
 def _wrapper(fields: dict[str, FieldSchema]) -> str:

@@ -18,6 +18,11 @@ _KEYS = """
 SELECT DISTINCT unnest(json_keys(CASE WHEN json_valid(payload) THEN payload END)) AS key FROM {entries} ORDER BY key"""
 
 
-def leading_key_of(database: duckdb.DuckDBPyConnection, resource: str, entries: str = "file") -> str:
-    """The key of the entries in a view that leads to records, by the keys of all of them."""
-    return leading_key(resource, [key for (key,) in database.execute(_KEYS.format(entries=entries)).fetchall()])
+def keys_of_entries(database: duckdb.DuckDBPyConnection, entries: str = "file") -> list[str]:
+    """All keys of the entries in a view."""
+    return [key for (key,) in database.execute(_KEYS.format(entries=entries)).fetchall()]
+
+
+def leading_key_of(database: duckdb.DuckDBPyConnection, resource: str) -> str:
+    """The key of the entries in the view `file` that leads to records, by the keys of all of them."""
+    return leading_key(resource, keys_of_entries(database))

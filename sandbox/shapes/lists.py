@@ -26,6 +26,7 @@ class RecordList:
 
     ``of``: the resource of its records. ``entries``: they are ``records``, with id and name or title; or each has an id of its own, and
     that of its record under ``key`` (``links``) or in an object (``objects``). ``kept_in``: the sandbox's own field that has the ids.
+    ``beside``: the name of a text that each entry has, too, which no POST takes.
     """
 
     name: str
@@ -35,6 +36,7 @@ class RecordList:
     added: bool = True
     removed: bool = False
     kept_in: str = ""
+    beside: str = ""
 
     @property
     def _text(self) -> str:
@@ -49,7 +51,9 @@ class RecordList:
             "objects": {self.key.removesuffix("_id"): response_object({"id": ID})},
         }
         return {
-            entry: response_object({"id": INTEGER, **members[self.entries]}),
+            entry: response_object(
+                {"id": INTEGER, **members[self.entries], **dict.fromkeys(self._beside(0), TEXT_OR_NULL)}
+            ),
             f"{entry}List": page_of(entry),
             f"{entry}Create": payload_object({self.key: ID}, required=(self.key,)),
         }
@@ -98,10 +102,15 @@ class RecordList:
     def _shown(self, call: Call, ids: list[int]) -> list[Document]:
         if self.entries == "records":
             names = self._names(call, ids)
-            return [{"id": number, self._text: names[number]} for number in ids]
-        if self.entries == "links":
-            return [{"id": _FIRST_LINK + number, self.key: number} for number in ids]
-        return [{"id": _FIRST_LINK + number, self.key.removesuffix("_id"): {"id": number}} for number in ids]
+            return [{"id": number, self._text: names[number], **self._beside(number)} for number in ids]
+        is_link = self.entries == "links"
+        links = {
+            number: {self.key: number} if is_link else {self.key.removesuffix("_id"): {"id": number}} for number in ids
+        }
+        return [{"id": _FIRST_LINK + number, **links[number], **self._beside(number)} for number in ids]
+
+    def _beside(self, number: int) -> Document:
+        return {self.beside: f"{self.beside} of {number}"} if self.beside else {}
 
     def _show(self, resource: Resource, call: Call) -> Response:
         ids, page = self._numbers(resource, call), requested_page(call.request, call.settings.variations)

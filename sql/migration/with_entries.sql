@@ -1,12 +1,17 @@
--- The records of a raw table, each with the entries of its list (the view entries) under a key of its own. A record that has the key stays.
+-- The records of a raw table, each with the ids in the entries of its list (the view entries) under a key of its own, and under another one
+-- the entries that have more than the known keys. A record that has the first key stays.
 WITH lists AS (
-    SELECT owner, string_agg(number, ',' ORDER BY page, place) AS numbers
+    SELECT
+        owner,
+        string_agg(number, ',' ORDER BY page, place) AS numbers,
+        string_agg(entry, ',' ORDER BY page, place) AS entries
     FROM (
         SELECT *, row_number() OVER () AS place
         FROM (
             SELECT
                 owner,
                 page,
+                CASE WHEN json_merge_patch(payload, {known}) <> '{{}}' THEN payload END AS entry,
                 coalesce(
                     CAST(json_extract(payload, '$."{reference}".id') AS VARCHAR),
                     nullif(CAST(json_extract(payload, '$."{reference}"') AS VARCHAR), 'null'),
@@ -23,7 +28,8 @@ SELECT
     page,
     CASE
         WHEN json_exists(valid, '$.id') AND NOT json_exists(valid, '$.{key}')
-            THEN regexp_replace(valid, '\s*\}}\s*$', '') || ',"{key}":[' || coalesce(numbers, '') || ']}}'
+            THEN regexp_replace(valid, '\s*\}}\s*$', '') || ',"{key}":[' || coalesce(numbers, '')
+                || coalesce('],"{entries}":[' || lists.entries, '') || ']}}'
         ELSE payload
     END AS payload,
     sha256

@@ -22,9 +22,9 @@ EXAMPLES = 5
 def check_fresh(comparison: TargetComparison, description: Description | None) -> None:
     """Raise `StopError` where the target as it is now needs another plan. `description`: its own one now, if it can be read.
 
-    Checks the records that no apply has begun: that those to be created have not appeared since, and that nobody changed what the plan
-    knows of those to be changed. Once any publication was written, new authorities may be from the service itself: they are looked up
-    again just before authorities are written.
+    Checks the records that no apply has begun: that those to be created have not appeared since, that those found by their names have them
+    still, and that nobody changed what the plan knows of those to be changed. Once any publication was written, new authorities may be from
+    the service itself: they are looked up again just before authorities are written.
     """
     plan = comparison.plan
     stale, count = [*_described_otherwise(plan, description)], 0
@@ -84,6 +84,8 @@ def _problems(comparison: TargetComparison, resource: str, *, may_be_new: bool) 
     for source_id, ids in () if may_be_new else comparison.appeared():
         numbers = ", ".join(map(str, ids[:3]))
         yield f"{resource} {source_id} was to be created, and seems to be there now ({numbers})"
+    for source_id, target_id in () if resource_type.documented else comparison.renamed():
+        yield f"{resource} {source_id} was found as {target_id}, which has another name by now, or is gone"
     for located in comparison.located(resource, f"action <> '{Action.CREATE}' AND NOT is_begun"):
         row, form = located.row, located.form
         change = f"{resource} {row.source_id} was to change {row.target_id}"

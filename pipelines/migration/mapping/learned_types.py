@@ -43,7 +43,7 @@ from pipelines.records.paths import ATTRIBUTES, members_apart, objects_at, objec
 from pipelines.records.shapes.field_names import fields_to_send, in_words, is_quantity, named_kind, names_doer
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
-from pipelines.records.tables.registry import PERSONAL
+from pipelines.records.tables.registry import PERSONAL, entries_beside
 from pipelines.records.values import RecordId, compact_json, text_of
 from pipelines.shapes.model import FieldSchema, ResourceSchema
 
@@ -84,7 +84,8 @@ class TypeLearner:
         self.by_kind = references_by_kind(source.records(), self._shapes[0], library())
         forms = {key: reference.form for key, reference in self.by_kind.items()}
         self._known = KnownFields(by_kind=forms, posted=posted, read=read, unique=lambda: self.unique_texts)
-        self._links, self._lost = dict[str, list[str]](), dict[str, LeftOut]()
+        self._links, beside = dict[str, list[str]](), map(entries_beside, source.lists.values())
+        self._lost = {name: LeftOut.BESIDE_LINK for name in beside if name in self._shapes[0].fields}
         described = taken_although_filled(self._shapes[0].fields, self._taken)
         asked = {*self._other_choices(), *self._words_within(), *described}
         self._asked_within = asked | objects_of(asked) | self._spelled_otherwise()
@@ -469,6 +470,9 @@ MOST_ASKED = 50
 PAIRS = 300
 """Ids with a name that are compared, of each field."""
 
+FEWEST_ALIKE = 3
+"""Ids of a field from which it is no chance that other records have these numbers and refer to them."""
+
 
 def resources_by_names(
     records: Iterable[Mapping[str, Any]], keys: Iterable[str], listings: Mapping[str, RecordListing]
@@ -508,7 +512,7 @@ def _numbered_alike(
     """
     alike = set[str]()
     for resource, listing in listings.items():
-        keys = [key for key, named in leads_to.items() if named != resource]
+        keys = [key for key, named in leads_to.items() if named != resource and len(ids[key]) >= FEWEST_ALIKE]
         asked = {number for key in keys for number in ids[key]}
         equal, referred, most = dict[str, set[RecordId]](), dict[str, set[RecordId]](), Counter[str]()
         for number, record in numbered(listing.records() if keys else ()):

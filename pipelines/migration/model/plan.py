@@ -21,6 +21,7 @@ from pipelines.migration.model.field_mapping import FieldMapping, several
 from pipelines.migration.model.findings import Finding, NotMoved
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import (
+    LOCATIONS,
     PUBLICATIONS,
     RESOURCE_TYPES,
     ResourceType,
@@ -254,6 +255,12 @@ class PlanFacts(msgspec.Struct, kw_only=True):
             for resource in self.resources
             if resource != PUBLICATIONS and any(self.counts[resource].get(action) for action in WRITTEN_ACTIONS)
         ]
+
+    @property
+    def read_again(self) -> list[str]:
+        """The resources that an apply reads of the target before it writes: those that are written, and locations, to which copies lead."""
+        written = [PUBLICATIONS, *self.written_other_resources]
+        return [*written, LOCATIONS] if LOCATIONS in self.resources and LOCATIONS not in written else written
 
     @property
     def minutes(self) -> float:

@@ -332,6 +332,12 @@ _TABLE = {
             _BY_HAND,
         ),
         Reason(
+            LeftOut.BESIDE_LINK,
+            "Only ids are added to this list at an address of its own, so what its entries say beside them is not moved.",
+            _BY_HAND,
+            work=Work.NOTHING,
+        ),
+        Reason(
             LeftOut.FIRST_DAY,
             "This is only a year or a month, and version 3 takes only complete dates: it is sent as its first day, {day}, unless the "
             "target has a day of that year or month already.",

@@ -17,7 +17,7 @@ from pipelines.migration.model.comparable import STEP, Form, Side, digest
 from pipelines.migration.model.comparison_database import create_table, scratch_table
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import SOURCE, TARGET, PlanRow
-from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.model.resource_types import NAMES, ResourceType
 from pipelines.migration.model.step import Step
 from pipelines.records.values import RecordId, as_id, ids_of, record_id
 from pipelines.report.rendering import NOT_SHOWN
@@ -104,6 +104,14 @@ _APPEARED = f"""
     ORDER BY source_id
 """  # noqa: S608  our own words
 
+_RENAMED = f"""
+    SELECT source_id, target_id FROM checked SEMI JOIN before_keys AS b ON b.id = target_id AND b.stage = '{{stage}}'
+    WHERE action = '{Action.UNCHANGED}' AND target_id NOT IN (
+        SELECT id FROM before_keys JOIN target_keys USING (id, stage, type, value) WHERE stage = '{{stage}}'
+    )
+    ORDER BY place
+"""  # noqa: S608  our own words
+
 
 class Located(NamedTuple):
     """A row of a plan with its record in the target as it is now, and what the journal says of its write."""
@@ -155,6 +163,11 @@ class TargetComparison:
         """The records that are still to be created and that the target seems to have now: in the source, and in the target."""
         rows = self.database.execute(_APPEARED).fetchall()
         return [(as_id(source_id), ids_of(ids)) for source_id, ids in rows]
+
+    def renamed(self) -> list[tuple[RecordId, RecordId]]:
+        """The records that were found by their names and have others by now, or are gone: in the source, and in the target."""
+        rows = self.database.execute(_RENAMED.format(stage=NAMES[-1].name)).fetchall()
+        return [(as_id(source_id), as_id(target_id)) for source_id, target_id in rows]
 
     def located(self, resource: str, condition: str = "true") -> Iterator[Located]:
         """Yield the rows of a resource, those of which `checked` fulfils a condition, in their order."""

@@ -23,13 +23,20 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables.publications import PUBLICATION_FILES
-from pipelines.records.tables.registry import field_of_entries, raw_table
-from pipelines.records.values import RecordId, decode_record, record_id
+from pipelines.records.tables.registry import (
+    entries_beside,
+    field_of_entries,
+    leading_key,
+    named_by,
+    raw_table,
+    says_more,
+)
+from pipelines.records.values import RecordId, compact_json, decode_record, record_id
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.entries import leading_key_of
-from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_table, row_batches, table_writer
+from pipelines.store.entries import keys_of_entries
+from pipelines.store.parquet import create_view, escaped, literal, open_in_duckdb, open_table, row_batches, table_writer
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -151,7 +158,9 @@ def snapshot_listing(data: DataFolder, source: Snapshot, resource: str, folder: 
     listing = _raw_listing(data, source, resource, folder)
     for nested in nested_of([resource], source.manifest.resources):
         name = f"{resource}/{source.manifest.resources[nested].endpoint.rpartition('/')[2]}"
-        listing = _with_entries(listing, _raw_listing(data, source, nested, folder), name, folder)
+        led = named_by(nested)
+        records = _raw_listing(data, source, led, folder) if led and f"raw_{led}" in source.manifest.tables else None
+        listing = _with_entries(listing, _raw_listing(data, source, nested, folder), name, folder, led_to=records)
     return listing
 
 
@@ -161,8 +170,13 @@ def _raw_listing(data: DataFolder, source: Snapshot, resource: str, folder: Path
     return RecordListing(local_table(data, source, name, folder), key)
 
 
-def _with_entries(records: RecordListing, entries: RecordListing, name: str, folder: Path) -> RecordListing:
-    """The records of a resource with the entries of the list of this name that each has at an address of its own."""
+def _with_entries(
+    records: RecordListing, entries: RecordListing, name: str, folder: Path, *, led_to: RecordListing | None = None
+) -> RecordListing:
+    """The records of a resource with the entries of the list of this name that each has at an address of its own.
+
+    `led_to`: the records of which the entries are copies where they have their ids; what those have, too, says nothing of the link.
+    """
     resource, _, _below = name.partition("/")
     joined = folder / f"with-{nested_resource(name)}.parquet"
     sql = resources.files("sql").joinpath("migration", "with_entries.sql").read_text(encoding="utf-8")
@@ -171,9 +185,16 @@ def _with_entries(records: RecordListing, entries: RecordListing, name: str, fol
         table_writer(joined, raw_table(resource), records.key) as writer,
     ):
         create_view(database, "entries", escaped(entries.path), entries.key)
-        key = leading_key_of(database, nested_resource(name), "entries")
-        field_name = field_of_entries(nested_resource(name), key)
-        for batch in database.sql(sql.format(key=field_name, reference=key)).to_arrow_reader(STEP):
+        nested, keys = nested_resource(name), keys_of_entries(database, "entries")
+        key = leading_key(nested, keys)
+        copied = {*keys} if key == "id" else set[str]()
+        if copied and led_to:
+            create_view(database, "led_to", escaped(led_to.path), led_to.key)
+            copied &= {*keys_of_entries(database, "led_to")}
+        known = compact_json({other: None for other in keys if other in copied or not says_more(nested, key, other)})
+        field_name = field_of_entries(nested, key)
+        names = {"key": field_name, "entries": entries_beside(field_name), "reference": key, "known": literal(known)}
+        for batch in database.sql(sql.format(**names)).to_arrow_reader(STEP):
             writer.write(batch.cast(raw_table(resource).schema))
     return RecordListing(joined, records.key, {**records.lists, name: field_name})
 

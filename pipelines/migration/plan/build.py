@@ -55,7 +55,7 @@ from pipelines.migration.session import MigrationSession
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.left_out import LeftOut
 from pipelines.records.shapes.field_names import resource_named, singular
-from pipelines.records.tables.registry import leading_key
+from pipelines.records.tables.registry import entries_beside, field_of_entries, leading_key, named_by
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import ask_description
@@ -368,11 +368,16 @@ def _schema_of(
         if key in schema.record or not (path in described.lists or name in reads):
             continue
         body = described.additions.get(path, None if described.operations else PayloadSchema())
-        field = FieldSchema(types=["array"], read_only=body is None or name not in reads)
-        schema = replace(schema, record={key: field} | schema.record)
-        if body is not None and not field.read_only:
-            sent = leading_key(nested_resource(name), body.fields)
-            is_plain = sent in body.fields and not body.fields[sent].members  # no line says what an object has
+        nested, payload = nested_resource(name), body.fields if body else {}
+        taken = {member: field for member, field in payload.items() if not field.read_only}
+        sent = leading_key(nested, taken)
+        # A list whose name says nothing may have ids of its own, {id: 504, user_id: 7}, and no line says which of them is added.
+        is_unclear = named_by(nested) is None and (sent not in taken or field_of_entries(nested, sent) != key)
+        field = FieldSchema(types=["array"], read_only=body is None or name not in reads or bool(taken and is_unclear))
+        beside = {entries_beside(key): FieldSchema(read_only=True)}
+        schema = replace(schema, record={key: field} | beside | schema.record)
+        if not field.read_only:
+            is_plain = sent in taken and not taken[sent].members  # no line says what an object has
             posted[key] = f"{name.partition('/')[2]} {sent}" if is_plain else OPEN
             if schema.create is not None:
                 schema = replace(schema, create=replace(schema.create, fields={key: field} | schema.create.fields))

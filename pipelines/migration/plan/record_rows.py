@@ -153,6 +153,8 @@ class RowMaker:
     def _row(self, match: Match) -> PlanRow:
         resource = self.resource_type
         outcome = outcome_of(resource, match, self.fields, overwrite=self.overwrite)
+        if match.target_id is not None and self._may_be_another(match, outcome):
+            match = match._replace(target_id=None, candidates=[match.target_id])
         action, reason = outcome.action, outcome.reason
         sent = self._sent(match, outcome)
         references = {name: reference for name, reference in match.source.references.items() if name in sent}
@@ -193,6 +195,21 @@ class RowMaker:
             references=references,
             kept=kept,
             after=[*match.source.after] if action == Action.CREATE else [],
+        )
+
+    def _may_be_another(self, match: Match, outcome: Outcome) -> bool:
+        """Whether the record of the target has another parent: a shelf of the same name may stand in another room.
+
+        Until a person has decided, nothing refers to it. What the document shows, and what plans wrote, is known by more than its name.
+        """
+        resource = self.resource_type
+        parents = {
+            name
+            for name, field in resource.fields.items()
+            if field.leads_to == resource.resource and not (field.many or resource.documented)
+        }
+        return not (match.decision or match.held) and not parents.isdisjoint(
+            outcome.with_verdict(FieldVerdict.CONFLICT)
         )
 
     def _added_later(self, name: str, ids: list[RecordId], reference: PlannedReference | None) -> PlannedReference:

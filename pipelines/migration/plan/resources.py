@@ -53,8 +53,13 @@ class _Planner:
         referred = _all_led_to(inputs.types[resource].referred, inputs)
         for later in WRITING_ORDER:
             if later in referred and later in inputs.listed and is_written_later(later, resource):
-                unknown = {name for name in inputs.listed if not self._ids.is_matched(name)}
-                self.match(with_known_references(inputs.types[later], unknown))
+                self._match_known(inputs.types[later])
+                if later in inputs.types[later].referred:
+                    self._match_known(inputs.types[later])  # again: parents tell records of one name apart
+
+    def _match_known(self, resource_type: ResourceType) -> None:
+        unknown = {name for name in self._inputs.listed if not self._ids.is_matched(name)}
+        self.match(with_known_references(resource_type, unknown))
 
     def match(self, resource_type: ResourceType) -> None:
         """Only match the records, because others refer to them; none is written here."""

@@ -11,7 +11,6 @@ from pipelines.migration.model.reasons import TWINS
 from pipelines.migration.model.resource_types import (
     AUTHORITIES,
     MERGEABLE,
-    PUBLICATIONS,
     USERS,
     ResourceType,
     may_appear,
@@ -47,7 +46,7 @@ def requests_to_read(facts: PlanFacts, nested: Iterable[str]) -> int:
 
     `nested`: the lists that each record has at an address of its own, which take one request for each record, or more.
     """
-    written, records = (PUBLICATIONS, *facts.written_other_resources), facts.target.records
+    read, records = facts.read_again, facts.target.records
     again = [AUTHORITIES] if may_appear(facts.counts) else []
-    pages = sum(max(1, math.ceil(records[resource] / PER_PAGE)) for resource in (*written, *again))
-    return pages + sum(records[parent] for name in nested if (parent := name.partition("/")[0]) in written)
+    pages = sum(max(1, math.ceil(records[resource] / PER_PAGE)) for resource in (*read, *again))
+    return pages + sum(records[parent] for name in nested if (parent := name.partition("/")[0]) in read)

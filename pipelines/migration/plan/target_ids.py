@@ -40,18 +40,23 @@ class TargetIds:
         self.merged: dict[tuple[str, RecordId], RecordId] = {}
 
     def note(self, rows: Iterable[PlanRow], *, to_be_created: bool = True) -> None:
-        """Store the target ids of rows of the plan. `to_be_created`: whether the plan creates the records that the target lacks."""
-        ids = (
-            (row.resource, row.source_id, row.target_id)
-            for row in rows
-            if (row.action == Action.CREATE and to_be_created)
-            or (row.target_id is not None and row.action in (*PRESENT_ACTIONS, Action.CONFLICT))
-        )
-        self._db.executemany(
-            "INSERT INTO planned (resource, source_id, target_id) VALUES (?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET target_id = excluded.target_id",
-            ids,
-        )
+        """Store the target ids of rows of the plan, in place of what is known of their records.
+
+        `to_be_created`: whether the plan creates the records that the target lacks.
+        """
+        for row in rows:
+            is_created = row.action == Action.CREATE and to_be_created
+            is_there = row.target_id is not None and row.action in (*PRESENT_ACTIONS, Action.CONFLICT)
+            if is_created or is_there:
+                self._db.execute(
+                    "INSERT INTO planned (resource, source_id, target_id) VALUES (?, ?, ?) "
+                    "ON CONFLICT DO UPDATE SET target_id = excluded.target_id",
+                    (row.resource, row.source_id, row.target_id),
+                )
+            else:
+                self._db.execute(
+                    "DELETE FROM planned WHERE resource = ? AND source_id = ?", (row.resource, row.source_id)
+                )
 
     def mark_matched(self, resource: str) -> None:
         """Its records are matched: those that are not noted are not in the target."""

@@ -99,10 +99,10 @@ def is_personal(name: str) -> bool:
     name = name.removeprefix("raw_")
     if name in TABLES or (parent := parent_of(name)) is None:
         return name in PERSONAL | _PERSONAL_TABLES
-    return not PERSONAL.isdisjoint((parent, _named_by(name)))
+    return not PERSONAL.isdisjoint((parent, named_by(name)))
 
 
-def _named_by(resource: str) -> str | None:
+def named_by(resource: str) -> str | None:
     """The resource to whose records such lists lead, by their name: `assignees` of a task are users."""
     parent = parent_of(resource) or ""
     name = resource.removeprefix(nested_prefix(parent))
@@ -114,7 +114,7 @@ def leading_key(resource: str, keys: Iterable[str]) -> str:
 
     It is `publication_id` in `{id: 903, publication_id: 7}`, if the lists are named after publications, or if nothing else is in entries.
     """
-    parent, to = parent_of(resource) or "", _named_by(resource)
+    parent, to = parent_of(resource) or "", named_by(resource)
     stems = {key: stem_of(key) for key in keys if _KEY.fullmatch(key) and key != "id" and not is_managed(key)}
     if to is None:
         rest = [key for key, stem in stems.items() if resource_named(stem) != parent and key != POSITION.name]
@@ -136,13 +136,27 @@ def id_at(key: str, entry: Mapping[str, Any]) -> Any:
 def field_of_entries(resource: str, key: str) -> str:
     """The field of a record that stands for such a list, with the ids to which its entries lead by this key: `publication_ids`."""
     name = resource.removeprefix(nested_prefix(parent_of(resource) or ""))
-    stem = name if key == "id" or _named_by(resource) else stem_of(key)
+    stem = name if key == "id" or named_by(resource) else stem_of(key)
     return f"{singular(stem)}_ids"
+
+
+def entries_beside(field: str) -> str:
+    """The field of a record with the entries that say more than what such a field has: `publication_entries` beside `publication_ids`."""
+    return f"{field.removesuffix('_ids')}_entries"
+
+
+def says_more(resource: str, key: str, entry_key: str) -> bool:
+    """Whether a key of the entries of such lists says something that is neither the link nor of the service, as `note` and `role` do.
+
+    The order of the entries is their position.
+    """
+    is_of_list = resource_named(stem_of(entry_key)) == parent_of(resource) or entry_key == POSITION.name
+    return entry_key != key and not (is_of_list or is_managed(entry_key))
 
 
 def _nested_table(resource: str) -> Table:
     """The table of lists at addresses of their own that have no described one."""
-    parent, to = parent_of(resource), _named_by(resource)
+    parent, to = parent_of(resource), named_by(resource)
     if parent is None:
         raise KeyError(resource)
     owner = Column(

@@ -84,6 +84,22 @@ def test_the_next_night_says_what_changed(serve: Serve) -> None:
         assert due == [("soon", 5, "Main")]
 
 
+def test_a_form_is_read_field_by_field() -> None:
+    """Swagger 2 as services in Ruby generate it: `in: formData`, lists and objects in brackets."""
+    names = (
+        "{name: 'collection[name]', in: formData, required: true, type: string}",
+        ("{name: 'collection[publication_ids][]', in: formData, type: array, items: {type: integer}}"),
+        "{name: 'collection[labels][][text]', in: formData, type: string}",
+    )
+    text = f"paths: {{/collections: {{post: {{parameters: [{', '.join(names)}]}}}}}}"
+    described = read_description(text.encode(), address="x", learned_at="2026-01-01T00:00:00Z")
+    create = described.resources["collections"].create
+    assert create is not None
+    assert (create.wrapped_in, create.required) == ("collection", ["name"])
+    types = {name: (field.types, [*field.members]) for name, field in create.fields.items()}
+    assert types == {"name": (["string"], []), "publication_ids": (["array"], []), "labels": ([], ["text"])}
+
+
 HOSTILE = [
     b"",
     b"null",

@@ -1004,6 +1004,17 @@ def test_a_title_beside_the_number_of_a_copy_that_is_numbered_like_its_book_is_n
     assert f'leads_to = "{leads_to}"' in text_of([learner])
 
 
+def test_copies_without_a_barcode_are_told_by_their_other_fields(tmp_path: Path) -> None:
+    """Where they have no call number, by which we know them; else a copy that is there already would be created again."""
+    copies = [
+        {"id": n, "barcode": code, "publication_id": 5, "signature": f"QA {n}"} for n, code in ((1, "B1"), (2, None))
+    ]
+    source, target = listing(tmp_path, "copies", copies), listing(tmp_path, "target", [])
+    library = {"hard_copies": source, "publications": listing(tmp_path, "books", [{"id": 5, "title": "Sea"}])}
+    text = text_of([learner_between("hard_copies", source, target, library)])
+    assert 'keys = [["barcode"], ["publication_id", "signature"]]' in text
+
+
 def test_names_of_persons_as_keys_are_not_in_the_file(tmp_path: Path) -> None:
     """I10: keys of several words are values, not names of fields."""
     records: list[Json] = [{"id": 1, "title": "A", "taken_part": {"Ada Byron": {"user_id": 5}}}]

@@ -29,6 +29,7 @@ from tests.migration.other_resources.full_library import (
     records_of,
     small_sandbox,
 )
+from tests.migration.other_resources.test_merges import decide
 from tests.migration.test_additional_fields import DOCUMENTED
 from tests.sandbox.process import SandboxProcess
 
@@ -250,6 +251,29 @@ def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(
     assert linked["collection_ids"] == [made["id"]]
     assert (made["label"], made["kept_publications"]) == ("Same", [linked["id"]])
     assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
+
+
+@pytest.mark.long
+def test_nothing_refers_to_a_record_of_the_same_name_with_another_parent_before_it_is_decided(
+    pair: LibraryPair,
+) -> None:
+    """As a shelf of the same name stands in another room: only a person knows whether it is that shelf."""
+    elsewhere = pair.call("POST", "collections", {"name": "Elsewhere", "description": "Another room"})["id"]
+    same = pair.call("POST", "collections", {"name": ONE, "description": f"About {ONE}", "parent_id": elsewhere})["id"]
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    [conflict] = plan.rows(Action.CONFLICT)
+    assert (conflict.title, conflict.reason, conflict.candidates) == (ONE, "fields_differ", [same])
+    pair.apply(plan)
+    numbers = {record["name"]: number for number, record in records_of(pair, "collections").items()}
+    named = {
+        number for record in records_of(pair, "publications").values() for number in record["collection_ids"] or ()
+    }
+    assert (named, records_of(pair, "collections")[numbers[OTHER]]["parent_id"]) == ({numbers[OTHER]}, None)
+    decide(plan, "collections", conflict.source_id, "create")
+    pair.apply(pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES))
+    assert records_of(pair, "collections")[same]["parent_id"] == elsewhere
+    pair.call("DELETE", f"collections/{same}")
+    assert moved(pair) == moved(pair, "library")
 
 
 @pytest.mark.long

@@ -277,6 +277,38 @@ def name_of(record: dict[str, Any]) -> str:
     return str(next(record[field] for field in ("barcode", "title", "name") if field in record))
 
 
+@pytest.mark.parametrize("pair", [(4, "empty")], ids=["empty"], indirect=True)
+def test_what_an_entry_says_beside_the_link_is_named_and_its_own_number_is_no_link(pair: LibraryPair) -> None:
+    """Only ids are added to such a list; and a list whose name says nothing may have numbers of its own: `{id: 9002, user_id: 2}`."""
+    lists = {
+        "publications": {**PUBLICATIONS["publications"], "entries": "links", "added": True, "beside": "note"},
+        "editors": {"of": "users", "key": "user_id", "entries": "links", "beside": "role"},
+        "users": {"of": "users", "key": "user_id", "beside": "since"},
+    }
+    pair.sandbox.reshape({"collections": {"fields": NAMES, "lists": lists}}, "library", pair.target)
+    read_nested(pair, "old", "new", names=[f"collections/{name}" for name in lists])
+    source = pair.library()
+    collection = min(records_of(source, "collections"))
+    for name in ("editors", "users"):
+        source.call("POST", f"collections/{collection}/{name}", {"user_id": min(records_of(source, "users"))})
+    plan = pair.plan(back_up(pair, "run"), resources=("users", "collections"))
+    assert plan.types["collections"].posted == {
+        "publication_ids": "publications publication_id",
+        "user_ids": "users user_id",
+    }
+    why = {(row.source_id, name): code for row in plan_rows(plan, "collections") for name, code in row.why.items()}
+    members = {
+        number: source.call("GET", f"collections/{number}/publications")["records"]
+        for number in records_of(source, "collections")
+    }
+    assert {(number, "publication_entries") for number, entries in members.items() if entries} | {
+        (collection, name) for name in ("editor_ids", "user_entries")
+    } == why.keys() - {(number, "description") for number in members}
+    applied = pair.apply(plan)
+    assert (applied.failed, pair.verify(plan).equal) == (0, False)
+    assert not [path for _method, path in pair.writes() if path.endswith("/editors")]
+
+
 def test_members_that_the_target_takes_at_no_field_are_lacking(pair: LibraryPair) -> None:
     """Its own list is at an address of its own, too: they are counted and named, by plan, apply and verify."""
     pair.sandbox.reshape(MEMBERS_APART, "library", "target")
