@@ -32,6 +32,7 @@ from pipelines.migration.model.target_reading import snapshot_listing
 from pipelines.migration.rehearsal import sandbox_shapes
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.records.tables.registry import beside_links
 from pipelines.service.sandbox_process import CLIENT_ID, create_locations, sandbox_process, store_sign_in
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
@@ -127,7 +128,10 @@ def shapes_option(data: DataFolder, snapshot: Snapshot, path: Path) -> list[str]
         lists = listings.pop(PUBLICATIONS).lists.values() if PUBLICATIONS in listings else ()
         undocumented = (*snapshot.manifest.residue.get(PUBLICATIONS, ()), *lists)
         additional = additional_names(undocumented, publication_type(STANDARD_KINDS))
-        shapes = sandbox_shapes({name: shape_of(listing) for name, listing in listings.items()}, additional)
+        kept = {
+            name: shape_of(listing, [*map(beside_links, listing.lists.values())]) for name, listing in listings.items()
+        }
+        shapes = sandbox_shapes(kept, additional)
     with storage_errors(path):
         write_atomically(path, msgspec.json.format(msgspec.json.encode(shapes)))
     return ["--shapes", str(path)]

@@ -200,7 +200,7 @@ class Migration(MigrationSession):
         run, plan = f"apply-{self.clock.now():%Y%m%dT%H%M%S}", step.plan
         merges = plan.rows(Action.MERGE) if plan.facts.count(Action.MERGE) else ()
         merged = {(row.resource, number): row.existing_target_id for row in merges for number in row.candidates}
-        with self._compared(step, run, plan.facts.read_again, merged) as (comparison, _):
+        with self._compared(step, run, plan.facts.read_before_writing, merged) as (comparison, _):
             check_fresh(comparison, self._description_now(step))
 
     def _appeared(self, step: Step) -> set[RecordId]:

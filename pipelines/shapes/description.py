@@ -310,17 +310,17 @@ def _prefix(paths: dict[Any, Any]) -> str:
 def _form_schema(parameters: Iterator[dict[str, Any]]) -> dict[str, Any] | None:
     """The schema of an object of these fields of a form; those of `collection[name]` and `variants[][label]` are within objects."""
     objects: dict[tuple[str, ...], dict[str, Any]] = {}
-    for parameter in parameters:
-        *above, last = re.findall(r"[^\[\]]+(?:\[\])?", str(parameter.get("name"))[:MAX_NAME]) or [""]
+    for name, parameter in ((str(parameter.get("name", "")), parameter) for parameter in parameters):
+        *above, last = re.findall(r"[^\[\]]+(?:\]?\[\])?", name[:MAX_NAME]) or [""]
         path: tuple[str, ...] = ()
         holder = objects.setdefault(path, {"properties": {}, "required": []})
-        for name in above:
-            path = (*path, name.removesuffix("[]"))
+        for part in above:
+            path = (*path, part.rstrip("[]"))
             inner = objects.setdefault(path, {"properties": {}, "required": []})
-            holder["properties"][path[-1]] = {"type": "array", "items": inner} if name.endswith("[]") else inner
+            holder["properties"][path[-1]] = {"type": "array", "items": inner} if part.endswith("[]") else inner
             holder = inner
-        holder["properties"][last.removesuffix("[]")] = parameter
-        holder["required"] += [last.removesuffix("[]")] if parameter.get("required") in (True, "true") else []
+        holder["properties"][last.rstrip("[]")] = parameter
+        holder["required"] += [last.rstrip("[]")] if parameter.get("required") in (True, "true") else []
     return objects.get(())
 
 

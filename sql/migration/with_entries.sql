@@ -1,17 +1,20 @@
 -- The records of a raw table, each with the ids in the entries of its list (the view entries) under a key of its own, and under another one
--- the entries that have more than the known keys. A record that has the first key stays.
-WITH lists AS (
+-- the names of what entries say beside the link. Nothing is said by what is empty, what the record has to which the entry leads (the view
+-- led_to), and a position that is the place in the list. A record that has the first key stays.
+WITH numbered AS (
     SELECT
         owner,
-        string_agg(number, ',' ORDER BY page, place) AS numbers,
-        string_agg(entry, ',' ORDER BY page, place) AS entries
+        number,
+        said,
+        json_extract_string(number, '$') AS led_to,
+        row_number() OVER (PARTITION BY owner ORDER BY page, place) AS place
     FROM (
         SELECT *, row_number() OVER () AS place
         FROM (
             SELECT
                 owner,
                 page,
-                CASE WHEN json_merge_patch(payload, {known}) <> '{{}}' THEN payload END AS entry,
+                json_extract(payload, {paths}) AS said,
                 coalesce(
                     CAST(json_extract(payload, '$."{reference}".id') AS VARCHAR),
                     nullif(CAST(json_extract(payload, '$."{reference}"') AS VARCHAR), 'null'),
@@ -20,16 +23,32 @@ WITH lists AS (
             FROM (SELECT owner, page, CASE WHEN json_valid(payload) THEN payload END AS payload FROM entries)
         )
     )
+),
+led AS (
+    SELECT coalesce(CAST(id AS VARCHAR), json_extract_string(valid, '$.id')) AS id, json_extract(valid, {paths}) AS own
+    FROM (SELECT id, CASE WHEN json_valid(payload) THEN payload END AS valid FROM led_to)
+),
+lists AS (
+    SELECT
+        owner,
+        string_agg(number, ',' ORDER BY place) AS numbers,
+        list_sort(list_distinct(flatten(list(list_filter(
+            {names},
+            lambda name, i: CAST(said[i] AS VARCHAR) NOT IN ('null', '""', '[]', '{{}}')
+                AND said[i] IS DISTINCT FROM own[i]
+                AND NOT (name = '{position}' AND coalesce(TRY_CAST(said[i] AS BIGINT) IN (place, place - 1), false))
+        ))))) AS beside
+    FROM numbered LEFT JOIN led ON led.id = numbered.led_to
     GROUP BY owner
 ),
 records AS (SELECT *, CASE WHEN json_valid(payload) THEN payload END AS valid FROM file)
 SELECT
-    id,
+    records.id,
     page,
     CASE
         WHEN json_exists(valid, '$.id') AND NOT json_exists(valid, '$.{key}')
-            THEN regexp_replace(valid, '\s*\}}\s*$', '') || ',"{key}":[' || coalesce(numbers, '')
-                || coalesce('],"{entries}":[' || lists.entries, '') || ']}}'
+            THEN regexp_replace(valid, '\s*\}}\s*$', '') || ',"{key}":[' || coalesce(numbers, '') || ']'
+                || CASE WHEN len(beside) > 0 THEN ',"{beside}":' || CAST(to_json(beside) AS VARCHAR) ELSE '' END || '}}'
         ELSE payload
     END AS payload,
     sha256

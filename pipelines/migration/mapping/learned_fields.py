@@ -453,10 +453,10 @@ def _keys(
     spelled = {"".join(words_of(name.rpartition("/")[2])): name for name in reversed(own)}
     by_words = [[spelled.get("".join(words_of(name))) for name in names] for names in assumed.keys]
     if keys := [tuple(filter(None, names)) for names in by_words if None not in names]:
-        *_whole, last = by_words
-        others = [name for name in (*filter(None, last), *fields, *asked) if name not in chain(*keys)]
-        is_short = None in last and any(last)  # a copy without a barcode has a place, if no call number
-        return (*keys, tuple(dict.fromkeys(others))) if is_short else tuple(keys)
+        others = [name for name in (*fields, *asked) if name not in chain(*keys)]
+        others.sort(key=lambda name: name in plain)  # a copy without a barcode has a place, if no call number
+        is_short = None in by_words[-1] and len(by_words[-1]) > 1 and others and others[0] not in plain
+        return (*keys, tuple(others)) if is_short else tuple(keys)
     ends = {words[-1]: name for name in reversed(own) if (words := words_of(name))}
     known = (spelled.get(word) for word in ("name", "title", "label", "heading", "code", "number"))
     first = next((name for name in (*known, *map(ends.get, ("name", "title", "label", "heading"))) if name), None)

@@ -43,7 +43,7 @@ from pipelines.records.paths import ATTRIBUTES, members_apart, objects_at, objec
 from pipelines.records.shapes.field_names import fields_to_send, in_words, is_quantity, named_kind, names_doer
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
-from pipelines.records.tables.registry import PERSONAL, entries_beside
+from pipelines.records.tables.registry import PERSONAL, beside_links
 from pipelines.records.values import RecordId, compact_json, text_of
 from pipelines.shapes.model import FieldSchema, ResourceSchema
 
@@ -84,8 +84,11 @@ class TypeLearner:
         self.by_kind = references_by_kind(source.records(), self._shapes[0], library())
         forms = {key: reference.form for key, reference in self.by_kind.items()}
         self._known = KnownFields(by_kind=forms, posted=posted, read=read, unique=lambda: self.unique_texts)
-        self._links, beside = dict[str, list[str]](), map(entries_beside, source.lists.values())
-        self._lost = {name: LeftOut.BESIDE_LINK for name in beside if name in self._shapes[0].fields}
+        self._links, self._lost = dict[str, list[str]](), dict[str, LeftOut]()
+        for listing, shape in zip((source, target), self._shapes, strict=True):
+            for name in filter(shape.fields.__contains__, map(beside_links, listing.lists.values())):
+                del shape.fields[name]
+                self._lost |= {name: LeftOut.BESIDE_LINK} if listing is source else {}
         described = taken_although_filled(self._shapes[0].fields, self._taken)
         asked = {*self._other_choices(), *self._words_within(), *described}
         self._asked_within = asked | objects_of(asked) | self._spelled_otherwise()
@@ -95,7 +98,7 @@ class TypeLearner:
         self.type = self._learn()
         leads_to = dict[str, str]()
         if unknown := self.unknown_references:
-            leads_to = resources_by_names(self.records(), unknown, read)
+            leads_to = resources_by_names(self.records(), unknown, read, self._library)
             self.type = self._learn(leads_to=leads_to)
         if asks_all:
             self.type = self._learn(doubted=self._doubted())
@@ -475,12 +478,12 @@ FEWEST_ALIKE = 3
 
 
 def resources_by_names(
-    records: Iterable[Mapping[str, Any]], keys: Iterable[str], listings: Mapping[str, RecordListing]
+    records: Iterable[Mapping[str, Any]], keys: Iterable[str], listings: Library, library: Callable[[], Library]
 ) -> dict[str, str]:
     """Field → the one resource to which it refers, where its objects have a name beside the id, which that record has, too.
 
     Most of them no other record of that resource has, as it may have a status; and no other resource is numbered like it. `records`: those
-    with the fields `keys`; `listings`: the resources to which they may refer.
+    with the fields `keys`; `listings`: the resources to which they may refer; `library`: all those of the source.
     """
     texts_by_id = _texts_beside_ids(records, keys)
     all_texts = {text for by_id in texts_by_id.values() for texts in by_id.values() for text in texts}
@@ -499,7 +502,8 @@ def resources_by_names(
             if all(known.values()) and alone * 2 > len(known):
                 fits[key].append(resource)
     leads_to = {key: resources[0] for key, resources in fits.items() if len(resources) == 1}
-    alike = _numbered_alike({key: {*texts_by_id[key]} for key in leads_to}, leads_to, listings)
+    ids = {key: {*texts_by_id[key]} for key in leads_to}
+    alike = _numbered_alike(ids, leads_to, library()) if leads_to else set[str]()
     return {key: resource for key, resource in leads_to.items() if key not in alike}
 
 

@@ -257,7 +257,7 @@ class PlanFacts(msgspec.Struct, kw_only=True):
         ]
 
     @property
-    def read_again(self) -> list[str]:
+    def read_before_writing(self) -> list[str]:
         """The resources that an apply reads of the target before it writes: those that are written, and locations, to which copies lead."""
         written = [PUBLICATIONS, *self.written_other_resources]
         return [*written, LOCATIONS] if LOCATIONS in self.resources and LOCATIONS not in written else written

@@ -333,7 +333,7 @@ _TABLE = {
         ),
         Reason(
             LeftOut.BESIDE_LINK,
-            "Only ids are added to this list at an address of its own, so what its entries say beside them is not moved.",
+            "At most the ids of a list at an address of its own are moved, so what its entries say beside them is not.",
             _BY_HAND,
             work=Work.NOTHING,
         ),

@@ -44,6 +44,15 @@ _PLANNED = f"""
 """  # noqa: S608  our own words
 """The rows of a plan of records that should be in the target, and their order; of persons without a name."""
 
+_FOUND = f"""
+    CREATE OR REPLACE TABLE found AS
+    SELECT file_row_number AS place, source_id, target_id
+    FROM {{rows}}
+    WHERE resource = '{{resource}}' AND matched_by = '{NAMES[-1].matched_by}' AND target_id IS NOT NULL
+        AND action IN ('{Action.UNCHANGED}', '{Action.CONFLICT}')
+"""  # noqa: S608  our own words
+"""The rows of records that were found by their names and that others may refer to, although nothing of them is written."""
+
 _CHECKED = """
     CREATE OR REPLACE TABLE checked AS
     SELECT c.*, t.id IS NOT NULL AS is_there
@@ -104,13 +113,13 @@ _APPEARED = f"""
     ORDER BY source_id
 """  # noqa: S608  our own words
 
-_RENAMED = f"""
-    SELECT source_id, target_id FROM checked SEMI JOIN before_keys AS b ON b.id = target_id AND b.stage = '{{stage}}'
-    WHERE action = '{Action.UNCHANGED}' AND target_id NOT IN (
-        SELECT id FROM before_keys JOIN target_keys USING (id, stage, type, value) WHERE stage = '{{stage}}'
+_RENAMED = """
+    SELECT source_id, target_id FROM found SEMI JOIN before_keys AS b ON b.id = target_id AND b.stage = '{stage}'
+    WHERE target_id NOT IN (
+        SELECT id FROM before_keys JOIN target_keys USING (id, stage, type, value) WHERE stage = '{stage}'
     )
     ORDER BY place
-"""  # noqa: S608  our own words
+"""
 
 
 class Located(NamedTuple):
@@ -152,6 +161,7 @@ class TargetComparison:
         rows = read_parquet([escaped(path)], key.fingerprint if key else "", "file_row_number = true")
         title = literal(NOT_SHOWN) if resource_type.personal else "title"
         database.execute(_PLANNED.format(rows=rows, resource=resource, title=title))
+        database.execute(_FOUND.format(rows=rows, resource=resource))
         create_table(database, WRITTEN_IDS, self.step.journal.created_records(resource))
         words = {"create": Action.CREATE, "done": WriteState.DONE, "undone": WriteState.UNDONE}
         database.execute(_CHECKED.format(resource=resource, kinds=_KINDS, **words))

@@ -24,14 +24,15 @@ from pipelines.migration.model.plan import Plan
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import (
-    entries_beside,
+    beside_links,
     field_of_entries,
     leading_key,
     named_by,
     raw_table,
     says_more,
 )
-from pipelines.records.values import RecordId, compact_json, decode_record, record_id
+from pipelines.records.tables.shared_columns import POSITION
+from pipelines.records.values import RecordId, decode_record, record_id
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
@@ -175,7 +176,7 @@ def _with_entries(
 ) -> RecordListing:
     """The records of a resource with the entries of the list of this name that each has at an address of its own.
 
-    `led_to`: the records of which the entries are copies where they have their ids; what those have, too, says nothing of the link.
+    `led_to`: the records to which the entries lead, whose own values say nothing of the link.
     """
     resource, _, _below = name.partition("/")
     joined = folder / f"with-{nested_resource(name)}.parquet"
@@ -185,15 +186,24 @@ def _with_entries(
         table_writer(joined, raw_table(resource), records.key) as writer,
     ):
         create_view(database, "entries", escaped(entries.path), entries.key)
+        if led_to is None:
+            database.execute("CREATE VIEW led_to AS SELECT id, payload FROM file WHERE false")
+        else:
+            create_view(database, "led_to", escaped(led_to.path), led_to.key)
         nested, keys = nested_resource(name), keys_of_entries(database, "entries")
         key = leading_key(nested, keys)
-        copied = {*keys} if key == "id" else set[str]()
-        if copied and led_to:
-            create_view(database, "led_to", escaped(led_to.path), led_to.key)
-            copied &= {*keys_of_entries(database, "led_to")}
-        known = compact_json({other: None for other in keys if other in copied or not says_more(nested, key, other)})
-        field_name = field_of_entries(nested, key)
-        names = {"key": field_name, "entries": entries_beside(field_name), "reference": key, "known": literal(known)}
+        if key == "id" and led_to is None:
+            keys = []  # the entries are the records themselves, and nobody knows what those have
+        beside = [other for other in keys if says_more(nested, key, other) and not {*other} & {'"', "\\"}]
+        field_name, paths = field_of_entries(nested, key), [f'$."{other}"' for other in beside]
+        names = {
+            "key": field_name,
+            "beside": beside_links(field_name),
+            "reference": key,
+            "names": f"[{', '.join(map(literal, beside))}]::VARCHAR[]",
+            "paths": f"[{', '.join(literal(path) for path in paths)}]::VARCHAR[]",
+            "position": POSITION.name,
+        }
         for batch in database.sql(sql.format(**names)).to_arrow_reader(STEP):
             writer.write(batch.cast(raw_table(resource).schema))
     return RecordListing(joined, records.key, {**records.lists, name: field_name})

@@ -54,8 +54,8 @@ from pipelines.migration.plan.twins import find_twins
 from pipelines.migration.session import MigrationSession
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.left_out import LeftOut
-from pipelines.records.shapes.field_names import resource_named, singular
-from pipelines.records.tables.registry import entries_beside, field_of_entries, leading_key, named_by
+from pipelines.records.shapes.field_names import resource_named, singular, stem_of
+from pipelines.records.tables.registry import field_of_entries, leading_key, named_by
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
 from pipelines.service.self_description import ask_description
@@ -370,12 +370,16 @@ def _schema_of(
         body = described.additions.get(path, None if described.operations else PayloadSchema())
         nested, payload = nested_resource(name), body.fields if body else {}
         taken = {member: field for member, field in payload.items() if not field.read_only}
-        sent = leading_key(nested, taken)
-        # A list whose name says nothing may have ids of its own, {id: 504, user_id: 7}, and no line says which of them is added.
-        is_unclear = named_by(nested) is None and (sent not in taken or field_of_entries(nested, sent) != key)
-        field = FieldSchema(types=["array"], read_only=body is None or name not in reads or bool(taken and is_unclear))
-        beside = {entries_beside(key): FieldSchema(read_only=True)}
-        schema = replace(schema, record={key: field} | beside | schema.record)
+        sent, is_unclear = leading_key(nested, taken), False
+        if named_by(nested) is None:
+            sent = next(
+                (member for member in taken if member != "id" and field_of_entries(nested, member) == key), sent
+            )
+            # Its own ids are known of entries {id: 504, user_id: 7}, and the second is what is added
+            added = {member for member in taken if resource_named(stem_of(member)) not in (None, resource)}
+            is_unclear = key == field_of_entries(nested, "id") and not added.isdisjoint(described.lists.get(path, ()))
+        field = FieldSchema(types=["array"], read_only=body is None or name not in reads or is_unclear)
+        schema = replace(schema, record={key: field} | schema.record)
         if not field.read_only:
             is_plain = sent in taken and not taken[sent].members  # no line says what an object has
             posted[key] = f"{name.partition('/')[2]} {sent}" if is_plain else OPEN

@@ -17,7 +17,7 @@ from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.file_comparison import described_files, files_of
 from pipelines.migration.model.plan import PlannedFile, PlannedReference, PlanRow, Referred
 from pipelines.migration.model.reasons import LOCATION_MISSING, NOTHING_TO_SEND, TWINS
-from pipelines.migration.model.resource_types import ResourceType, without_signed_addresses
+from pipelines.migration.model.resource_types import NAMES, ResourceType, without_signed_addresses
 from pipelines.migration.plan.comparison import Match
 from pipelines.migration.plan.field_merge import CONFLICTS, FieldVerdict, WrittenField, merge_field
 from pipelines.migration.plan.files import planned_files
@@ -155,6 +155,7 @@ class RowMaker:
         outcome = outcome_of(resource, match, self.fields, overwrite=self.overwrite)
         if match.target_id is not None and self._may_be_another(match, outcome):
             match = match._replace(target_id=None, candidates=[match.target_id])
+            outcome = outcome._replace(action=Action.CONFLICT, reason=CONFLICTS[FieldVerdict.CONFLICT])
         action, reason = outcome.action, outcome.reason
         sent = self._sent(match, outcome)
         references = {name: reference for name, reference in match.source.references.items() if name in sent}
@@ -198,19 +199,15 @@ class RowMaker:
         )
 
     def _may_be_another(self, match: Match, outcome: Outcome) -> bool:
-        """Whether the record of the target has another parent: a shelf of the same name may stand in another room.
+        """Whether a record that was found by its name has another parent: a shelf of the same name may stand in another room.
 
-        Until a person has decided, nothing refers to it. What the document shows, and what plans wrote, is known by more than its name.
+        Until a person has decided, nothing refers to it. A parent that the target lacks is another one, too.
         """
-        resource = self.resource_type
-        parents = {
-            name
-            for name, field in resource.fields.items()
-            if field.leads_to == resource.resource and not (field.many or resource.documented)
-        }
-        return not (match.decision or match.held) and not parents.isdisjoint(
-            outcome.with_verdict(FieldVerdict.CONFLICT)
-        )
+        if match.matched_by != NAMES[0].matched_by or match.decision is not None or match.target is None:
+            return False
+        parents, target = self.resource_type.parents, match.target.values
+        missing = {name for name in parents if match.source.why.get(name) == LeftOut.NO_RECORD and name in target}
+        return bool(missing) or not parents.isdisjoint(outcome.with_verdict(FieldVerdict.CONFLICT))
 
     def _added_later(self, name: str, ids: list[RecordId], reference: PlannedReference | None) -> PlannedReference:
         """The records that are added to a list below the record, once that is there."""

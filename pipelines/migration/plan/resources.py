@@ -53,16 +53,15 @@ class _Planner:
         referred = _all_led_to(inputs.types[resource].referred, inputs)
         for later in WRITING_ORDER:
             if later in referred and later in inputs.listed and is_written_later(later, resource):
-                self._match_known(inputs.types[later])
-                if later in inputs.types[later].referred:
-                    self._match_known(inputs.types[later])  # again: parents tell records of one name apart
-
-    def _match_known(self, resource_type: ResourceType) -> None:
-        unknown = {name for name in self._inputs.listed if not self._ids.is_matched(name)}
-        self.match(with_known_references(resource_type, unknown))
+                self.match(inputs.types[later])
 
     def match(self, resource_type: ResourceType) -> None:
-        """Only match the records, because others refer to them; none is written here."""
+        """Only match the records, because others refer to them, and once more where their parents tell them apart; none is written here."""
+        for _time in range(2 if resource_type.parents else 1):
+            unknown = {name for name in self._inputs.listed if not self._ids.is_matched(name)}
+            self._match(with_known_references(resource_type, unknown))
+
+    def _match(self, resource_type: ResourceType) -> None:
         resource, merged = resource_type.resource, {**self._ids.merged}
         with self._compared(resource_type) as matches:
             maker = RowMaker(resource_type, self._ids, self._inputs.overwrite)

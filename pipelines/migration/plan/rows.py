@@ -46,7 +46,7 @@ def requests_to_read(facts: PlanFacts, nested: Iterable[str]) -> int:
 
     `nested`: the lists that each record has at an address of its own, which take one request for each record, or more.
     """
-    read, records = facts.read_again, facts.target.records
+    read, records = facts.read_before_writing, facts.target.records
     again = [AUTHORITIES] if may_appear(facts.counts) else []
     pages = sum(max(1, math.ceil(records[resource] / PER_PAGE)) for resource in (*read, *again))
     return pages + sum(records[parent] for name in nested if (parent := name.partition("/")[0]) in read)

@@ -140,18 +140,15 @@ def field_of_entries(resource: str, key: str) -> str:
     return f"{singular(stem)}_ids"
 
 
-def entries_beside(field: str) -> str:
-    """The field of a record with the entries that say more than what such a field has: `publication_entries` beside `publication_ids`."""
+def beside_links(field: str) -> str:
+    """The field of a record that names what entries of such a list say beside the link: `publication_entries` beside `publication_ids`."""
     return f"{field.removesuffix('_ids')}_entries"
 
 
 def says_more(resource: str, key: str, entry_key: str) -> bool:
-    """Whether a key of the entries of such lists says something that is neither the link nor of the service, as `note` and `role` do.
-
-    The order of the entries is their position.
-    """
-    is_of_list = resource_named(stem_of(entry_key)) == parent_of(resource) or entry_key == POSITION.name
-    return entry_key != key and not (is_of_list or is_managed(entry_key))
+    """Whether a key of the entries of such lists may say something that is neither the link nor of the service, as `note` and `role` do."""
+    stem = stem_of(entry_key)
+    return stem != stem_of(key) and resource_named(stem) != parent_of(resource) and not is_managed(entry_key)
 
 
 def _nested_table(resource: str) -> Table:

@@ -96,8 +96,8 @@ def test_a_form_is_read_field_by_field() -> None:
     create = described.resources["collections"].create
     assert create is not None
     assert (create.wrapped_in, create.required) == ("collection", ["name"])
-    types = {name: (field.types, [*field.members]) for name, field in create.fields.items()}
-    assert types == {"name": (["string"], []), "publication_ids": (["array"], []), "labels": ([], ["text"])}
+    types = {name: (field.types, [*(field.entries or field).members]) for name, field in create.fields.items()}
+    assert types == {"name": (["string"], []), "publication_ids": (["array"], []), "labels": (["array"], ["text"])}
 
 
 HOSTILE = [

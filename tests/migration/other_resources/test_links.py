@@ -254,25 +254,33 @@ def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("names", [(ONE,), (ONE, OTHER)], ids=["one", "and one below it"])
 def test_nothing_refers_to_a_record_of_the_same_name_with_another_parent_before_it_is_decided(
-    pair: LibraryPair,
+    pair: LibraryPair, names: tuple[str, ...]
 ) -> None:
     """As a shelf of the same name stands in another room: only a person knows whether it is that shelf."""
     elsewhere = pair.call("POST", "collections", {"name": "Elsewhere", "description": "Another room"})["id"]
-    same = pair.call("POST", "collections", {"name": ONE, "description": f"About {ONE}", "parent_id": elsewhere})["id"]
-    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
-    [conflict] = plan.rows(Action.CONFLICT)
-    assert (conflict.title, conflict.reason, conflict.candidates) == (ONE, "fields_differ", [same])
-    pair.apply(plan)
-    numbers = {record["name"]: number for number, record in records_of(pair, "collections").items()}
-    named = {
-        number for record in records_of(pair, "publications").values() for number in record["collection_ids"] or ()
+    same = {
+        name: pair.call("POST", "collections", {"name": name, "description": f"About {name}", "parent_id": elsewhere})[
+            "id"
+        ]
+        for name in names
     }
-    assert (named, records_of(pair, "collections")[numbers[OTHER]]["parent_id"]) == ({numbers[OTHER]}, None)
-    decide(plan, "collections", conflict.source_id, "create")
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    conflicts = {row.title: row for row in plan.rows(Action.CONFLICT)}
+    assert {name: row.candidates for name, row in conflicts.items()} == {name: [same[name]] for name in names}
+    assert {row.reason for row in conflicts.values()} == {"fields_differ"}
+    pair.apply(plan)
+    collections, publications = records_of(pair, "collections"), records_of(pair, "publications")
+    referred = {number for record in publications.values() for number in record["collection_ids"] or ()}
+    referred |= {record["parent_id"] for number, record in collections.items() if number not in same.values()}
+    assert referred.isdisjoint(same.values())
+    for row in conflicts.values():
+        decide(plan, "collections", row.source_id, "create")
     pair.apply(pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES))
-    assert records_of(pair, "collections")[same]["parent_id"] == elsewhere
-    pair.call("DELETE", f"collections/{same}")
+    for number in same.values():
+        assert records_of(pair, "collections")[number]["parent_id"] == elsewhere
+        pair.call("DELETE", f"collections/{number}")
     assert moved(pair) == moved(pair, "library")
 
 

@@ -291,7 +291,8 @@ def test_what_an_entry_says_beside_the_link_is_named_and_its_own_number_is_no_li
     collection = min(records_of(source, "collections"))
     for name in ("editors", "users"):
         source.call("POST", f"collections/{collection}/{name}", {"user_id": min(records_of(source, "users"))})
-    plan = pair.plan(back_up(pair, "run"), resources=("users", "collections"))
+    snapshot = back_up(pair, "run")
+    plan = pair.plan(snapshot, resources=("users", "collections"))
     assert plan.types["collections"].posted == {
         "publication_ids": "publications publication_id",
         "user_ids": "users user_id",
@@ -307,6 +308,10 @@ def test_what_an_entry_says_beside_the_link_is_named_and_its_own_number_is_no_li
     applied = pair.apply(plan)
     assert (applied.failed, pair.verify(plan).equal) == (0, False)
     assert not [path for _method, path in pair.writes() if path.endswith("/editors")]
+    assert pair.plan(back_up(pair, "second"), resources=("users", "collections")).facts.empty
+    loaded = load_settings(pair.config)
+    result = drill(loaded, open_data(loaded), snapshot, now=datetime(2026, 11, 21, tzinfo=UTC))
+    assert "collections.publication_entries" in " ".join(result.problems)
 
 
 def test_members_that_the_target_takes_at_no_field_are_lacking(pair: LibraryPair) -> None:

@@ -54,7 +54,7 @@ def test_a_plan_is_refused_once_people_changed_or_deleted_what_it_would_replace(
 def test_a_plan_is_refused_once_what_it_found_by_name_has_another_one(pair: LibraryPair, snapshot: Snapshot) -> None:
     """What refers to it would lead elsewhere. Locations are read again, too, although nothing writes them."""
     plan = pair.plan(snapshot, resources=["hard_copies", "collections"])
-    assert plan.facts.read_again == ["publications", "collections", "hard_copies", "locations"]
+    assert plan.facts.read_before_writing == ["publications", "collections", "hard_copies", "locations"]
     row = plan_rows(plan, "collections", Action.UNCHANGED)[0]
     pair.call("PATCH", f"collections/{row.target_id}", {"name": "Renamed meanwhile"})
     with pytest.raises(
