@@ -25,8 +25,11 @@ WITH numbered AS (
     )
 ),
 led AS (
-    SELECT coalesce(CAST(id AS VARCHAR), json_extract_string(valid, '$.id')) AS id, json_extract(valid, {paths}) AS own
+    SELECT
+        coalesce(CAST(id AS VARCHAR), json_extract_string(valid, '$.id')) AS id,
+        any_value(json_extract(valid, {paths})) AS own
     FROM (SELECT id, CASE WHEN json_valid(payload) THEN payload END AS valid FROM led_to)
+    GROUP BY 1
 ),
 lists AS (
     SELECT

@@ -186,15 +186,15 @@ def _with_entries(
         table_writer(joined, raw_table(resource), records.key) as writer,
     ):
         create_view(database, "entries", escaped(entries.path), entries.key)
-        if led_to is None:
-            database.execute("CREATE VIEW led_to AS SELECT id, payload FROM file WHERE false")
-        else:
-            create_view(database, "led_to", escaped(led_to.path), led_to.key)
         nested, keys = nested_resource(name), keys_of_entries(database, "entries")
         key = leading_key(nested, keys)
         if key == "id" and led_to is None:
             keys = []  # the entries are the records themselves, and nobody knows what those have
         beside = [other for other in keys if says_more(nested, key, other) and not {*other} & {'"', "\\"}]
+        if beside and led_to:
+            create_view(database, "led_to", escaped(led_to.path), led_to.key)
+        else:
+            database.execute("CREATE VIEW led_to AS SELECT id, payload FROM file WHERE false")
         field_name, paths = field_of_entries(nested, key), [f'$."{other}"' for other in beside]
         names = {
             "key": field_name,
