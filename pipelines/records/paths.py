@@ -9,6 +9,12 @@ from typing import Any
 ATTRIBUTES = "attributes"
 """The member of JSON:API that has the fields of a record."""
 
+RELATIONSHIPS = "relationships"
+"""The member of JSON:API that has the references of a record."""
+
+DATA = "data"
+"""The member of JSON:API that has what a field refers to."""
+
 
 def value_at(record: Mapping[str, Any], path: str, default: Any = None) -> Any:
     """The value at a path; `default` where the record has none."""

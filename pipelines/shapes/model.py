@@ -29,6 +29,11 @@ class PayloadSchema(msgspec.Struct, omit_defaults=True):
     """The key around the record, if there is one."""
     method: str = ""
 
+    @property
+    def writable(self) -> dict[str, FieldSchema]:
+        """The fields that a client may send, without those that the service fills."""
+        return {name: field for name, field in self.fields.items() if not field.read_only}
+
 
 class MergeSchema(msgspec.Struct, omit_defaults=True):
     """The request that merges two records: its path below the list, with `{}` for the id of one of them, and its body."""

@@ -103,11 +103,10 @@ class RecordList:
         if self.entries == "records":
             names = self._names(call, ids)
             return [{"id": number, self._text: names[number], **self._beside(number)} for number in ids]
-        is_link = self.entries == "links"
-        links = {
-            number: {self.key: number} if is_link else {self.key.removesuffix("_id"): {"id": number}} for number in ids
-        }
-        return [{"id": _FIRST_LINK + number, **links[number], **self._beside(number)} for number in ids]
+        return [{"id": _FIRST_LINK + number, **self._link(number), **self._beside(number)} for number in ids]
+
+    def _link(self, number: int) -> Document:
+        return {self.key: number} if self.entries == "links" else {self.key.removesuffix("_id"): {"id": number}}
 
     def _beside(self, number: int) -> Document:
         return {self.beside: f"{self.beside} of {number}"} if self.beside else {}

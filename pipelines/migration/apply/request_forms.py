@@ -170,7 +170,7 @@ class RequestForms:
         described = self._description.resources.get(resource) if self._description else None
         if described is None or described.change is None:
             return None
-        return {name: field for name, field in described.change.fields.items() if not field.read_only}
+        return described.change.writable
 
     def merge(self, row: PlanRow, number: RecordId) -> Request:
         """The request that merges a record of the target into that of a row."""

@@ -85,7 +85,7 @@ def _problems(comparison: TargetComparison, resource: str, *, may_be_new: bool) 
         numbers = ", ".join(map(str, ids[:3]))
         yield f"{resource} {source_id} was to be created, and seems to be there now ({numbers})"
     has_names = not resource_type.documented and all(len(names) == 1 for names in resource_type.keys)
-    for source_id, target_id in comparison.renamed() if has_names else ():
+    for source_id, target_id in comparison.renamed(resource) if has_names else ():
         yield f"{resource} {source_id} was found as {target_id}, which has another name by now, or is gone"
     for located in comparison.located(resource, f"action <> '{Action.CREATE}' AND NOT is_begun"):
         row, form = located.row, located.form

@@ -130,7 +130,7 @@ def merge_request(resource: str, schema: MergeSchema | None) -> MergeRequest | N
     """
     if schema is None:
         return MergeRequest(f"{LIST_PATHS[resource]}/{{id}}/merge")
-    names = schema.body.required or [name for name, field in schema.body.fields.items() if not field.read_only]
+    names = schema.body.required or [*schema.body.writable]
     if len(names) != 1 or not names_remaining_record(names[0]):
         return None
     path = f"{LIST_PATHS[resource]}/{schema.path.replace('{}', '{id}')}"

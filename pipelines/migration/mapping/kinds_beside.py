@@ -14,13 +14,10 @@ from typing import Any, NamedTuple
 from pipelines.migration.mapping.ids_in_values import MOST_VALUES, is_value
 from pipelines.migration.model.field_mapping import OPEN, FieldMapping
 from pipelines.migration.model.target_reading import RecordListing
-from pipelines.records.paths import objects_at
+from pipelines.records.paths import DATA, objects_at
 from pipelines.records.shapes.field_names import is_named_as_id, is_quantity, kind_beside, named_kind
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, RecordShape
 from pipelines.records.values import RecordId, record_id, text_of
-
-DATA = "data"
-"""The member of JSON:API that has what a field refers to."""
 
 DANGLING = 2
 """One in so many ids may be that of a record which is gone."""

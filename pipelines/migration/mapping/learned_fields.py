@@ -15,7 +15,7 @@ import msgspec
 
 from pipelines.migration.mapping.descriptions import described_rule, merge_request, undescribed_fields
 from pipelines.migration.mapping.kinds_beside import is_word
-from pipelines.migration.mapping.taken_apart import TakenApart, is_of_own_kind, is_tree, reference_stem
+from pipelines.migration.mapping.taken_apart import TakenApart, is_tree
 from pipelines.migration.model.field_mapping import OPEN, PLAIN, FieldMapping, SentAs
 from pipelines.migration.model.resource_types import (
     COMPLETED,
@@ -33,12 +33,14 @@ from pipelines.records.shapes.field_names import (
     fields_to_send,
     in_words,
     is_named_as_id,
+    is_of_own_kind,
     keys_of,
     kind_beside,
     may_be_count,
     may_name_records,
     names_doer,
     names_own_kind,
+    reference_stem,
     resource_called,
     resource_named,
     words_of,
@@ -92,7 +94,7 @@ def learn_from_shapes(
     source, target, schema = apart.shape(source), apart.shape(target), apart.schema(schema)
     known = known._replace(of_target=target.fields)
     payload = schema.create if assumed.created else schema.change
-    writable = {name: field for name, field in (payload.fields if payload else {}).items() if not field.read_only}
+    writable = payload.writable if payload else {}
     shown = fields_to_send(source, writable)
     spellings = _other_spellings(shown, writable if payload and payload.fields else target.fields)
     in_target = {key: name for name, key in spellings.items()}
@@ -171,9 +173,7 @@ def _described_names(
     payload: PayloadSchema, schema: ResourceSchema, shown: Mapping[str, FieldShape], silent: Iterable[str]
 ) -> dict[str, FieldSchema | None]:
     """The fields that the target takes, by its description. `silent`: fields that records have, about which it may say nothing."""
-    names: dict[str, FieldSchema | None] = {
-        name: field for name, field in payload.fields.items() if not field.read_only and name != "id"
-    }
+    names: dict[str, FieldSchema | None] = {name: field for name, field in payload.writable.items() if name != "id"}
     extra = undescribed_fields(schema, silent)
     if payload.is_open:
         known = {*names, *schema.record}

@@ -23,12 +23,11 @@ from pipelines.migration.mapping.descriptions import (
 )
 from pipelines.migration.mapping.enumerations import BOOLEAN, BOOLEANS, entries_at, is_enumeration, is_taken, words_in
 from pipelines.migration.mapping.ids_in_values import MOST_VALUES, IdsWithin, fields_with_ids, is_value, text_ids_in
-from pipelines.migration.mapping.kinds_beside import DATA, objects_in, references_by_kind
+from pipelines.migration.mapping.kinds_beside import objects_in, references_by_kind
 from pipelines.migration.mapping.learned_fields import KnownFields, learn_from_shapes
 from pipelines.migration.mapping.link_members import members_of_links
 from pipelines.migration.mapping.taken_apart import (
     TakenApart,
-    is_of_own_kind,
     objects_without_ids,
     spelled_otherwise,
     taken_although_filled,
@@ -39,8 +38,15 @@ from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, Resour
 from pipelines.migration.model.target_reading import RecordListing, numbered
 from pipelines.records.additional_fields import is_counter, is_empty, is_managed
 from pipelines.records.left_out import LeftOut
-from pipelines.records.paths import ATTRIBUTES, members_apart, objects_at, objects_of, value_at
-from pipelines.records.shapes.field_names import fields_to_send, in_words, is_quantity, named_kind, names_doer
+from pipelines.records.paths import ATTRIBUTES, DATA, members_apart, objects_at, objects_of, value_at
+from pipelines.records.shapes.field_names import (
+    fields_to_send,
+    in_words,
+    is_of_own_kind,
+    is_quantity,
+    named_kind,
+    names_doer,
+)
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, RecordShape
 from pipelines.records.tables.publication_fields import AUTHOR_KEYS
 from pipelines.records.tables.registry import PERSONAL, beside_links

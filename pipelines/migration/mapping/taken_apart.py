@@ -10,15 +10,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pipelines.migration.mapping.kinds_beside import DATA, objects_in
+from pipelines.migration.mapping.kinds_beside import objects_in
 from pipelines.records.additional_fields import is_managed
-from pipelines.records.paths import ATTRIBUTES, as_part, members_apart
-from pipelines.records.shapes.field_names import in_words, may_name_records, names_own_kind, resource_named, stem_of
+from pipelines.records.paths import ATTRIBUTES, DATA, RELATIONSHIPS, as_part, members_apart
+from pipelines.records.shapes.field_names import (
+    in_words,
+    may_name_records,
+    names_own_kind,
+    reference_stem,
+    resource_named,
+    stem_of,
+)
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
-
-RELATIONSHIPS = "relationships"
-"""The member of JSON:API that has the references of a record."""
 
 
 class TakenApart:
@@ -204,30 +208,9 @@ def is_embedded(path: str, objects: FieldShape) -> bool:
     return objects.has_ids and resource_named(reference_stem(path)) is not None
 
 
-def reference_stem(path: str) -> str:
-    """The words by which a reference is named: neither `id` nor `data` at the end of its path says what it is."""
-    return stem_of("/".join(_named_parts(path)))
-
-
-def is_of_own_kind(path: str) -> bool:
-    """Whether a reference leads to a record of the resource that has it, as `parent_id` of a task does.
-
-    What else has a parent or children, such as an entry of a list, need not be of that resource.
-    """
-    *above, last = _named_parts(path)
-    return names_own_kind(stem_of(last)) and {*above} <= {ATTRIBUTES, RELATIONSHIPS}
-
-
 def is_tree(objects: FieldShape) -> bool:
     """Whether objects with ids have lists of such objects or of ids below them, which no mapping has at any depth."""
     return "id" in objects.members and any(
         names_own_kind(stem_of(name)) and Kind.LIST in member.kinds and (member.has_ids or member.may_be_ids)
         for name, member in objects.members.items()
     )
-
-
-def _named_parts(path: str) -> list[str]:
-    *above, last = path.split("/")
-    while above and (last in ("id", DATA)):
-        last = above.pop()
-    return [*above, last]

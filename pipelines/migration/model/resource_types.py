@@ -26,7 +26,7 @@ from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, members_apart, objects_of, value_at
 from pipelines.records.residue import PICTURES, residue_json, without_addresses, without_signatures
-from pipelines.records.shapes.field_names import names_own_kind, resource_named, stem_of
+from pipelines.records.shapes.field_names import is_of_own_kind, resource_named, stem_of
 from pipelines.records.shapes.observation import kind_of
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import RecordId, compact_json, text_of
@@ -191,8 +191,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     def parents(self) -> frozenset[str]:
         """Fields with the one record of its own resource above a record that is known by its name, such as the room of a shelf."""
         fields = {} if self.documented else self.fields
-        above = {name for name, field in fields.items() if field.leads_to == self.resource and not field.many}
-        return frozenset(name for name in above if names_own_kind(stem_of(name.rpartition("/")[2])))
+        own = (name for name, field in fields.items() if field.leads_to == self.resource and not field.many)
+        return frozenset(filter(is_of_own_kind, own))
 
     @cached_property
     def lists(self) -> frozenset[str]:

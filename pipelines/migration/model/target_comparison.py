@@ -44,15 +44,6 @@ _PLANNED = f"""
 """  # noqa: S608  our own words
 """The rows of a plan of records that should be in the target, and their order; of persons without a name."""
 
-_FOUND = f"""
-    CREATE OR REPLACE TABLE found AS
-    SELECT file_row_number AS place, source_id, target_id
-    FROM {{rows}}
-    WHERE resource = '{{resource}}' AND matched_by = '{NAMES[-1].matched_by}' AND target_id IS NOT NULL
-        AND action IN ('{Action.UNCHANGED}', '{Action.CONFLICT}')
-"""  # noqa: S608  our own words
-"""The rows of records that were found by their names and that others may refer to, although nothing of them is written."""
-
 _CHECKED = """
     CREATE OR REPLACE TABLE checked AS
     SELECT c.*, t.id IS NOT NULL AS is_there
@@ -113,13 +104,16 @@ _APPEARED = f"""
     ORDER BY source_id
 """  # noqa: S608  our own words
 
-_RENAMED = """
-    SELECT source_id, target_id FROM found SEMI JOIN before_keys AS b ON b.id = target_id AND b.stage = '{stage}'
-    WHERE target_id NOT IN (
-        SELECT id FROM before_keys JOIN target_keys USING (id, stage, type, value) WHERE stage = '{stage}'
-    )
-    ORDER BY place
-"""
+_RENAMED = f"""
+    SELECT source_id, target_id
+    FROM {{rows}} SEMI JOIN before_keys AS b ON b.id = target_id AND b.stage = '{{stage}}'
+    WHERE resource = '{{resource}}' AND matched_by = '{{matched_by}}' AND action IN ('{Action.UNCHANGED}', '{Action.CONFLICT}')
+        AND target_id NOT IN (
+            SELECT id FROM before_keys JOIN target_keys USING (id, stage, type, value) WHERE stage = '{{stage}}'
+        )
+    ORDER BY file_row_number
+"""  # noqa: S608  our own words
+"""The rows of records that were found by their names and that others may refer to, although nothing of them is written."""
 
 
 class Located(NamedTuple):
@@ -156,12 +150,9 @@ class TargetComparison:
         }
         for view in (view for name, side in sides.items() for view in side.views(name)):
             database.execute(view)
-        path, key = next(plan.tables([resource]))
-        register_key(database, key)
-        rows = read_parquet([escaped(path)], key.fingerprint if key else "", "file_row_number = true")
+        rows = self._rows_of(resource)
         title = literal(NOT_SHOWN) if resource_type.personal else "title"
         database.execute(_PLANNED.format(rows=rows, resource=resource, title=title))
-        database.execute(_FOUND.format(rows=rows, resource=resource))
         create_table(database, WRITTEN_IDS, self.step.journal.created_records(resource))
         words = {"create": Action.CREATE, "done": WriteState.DONE, "undone": WriteState.UNDONE}
         database.execute(_CHECKED.format(resource=resource, kinds=_KINDS, **words))
@@ -174,10 +165,20 @@ class TargetComparison:
         rows = self.database.execute(_APPEARED).fetchall()
         return [(as_id(source_id), ids_of(ids)) for source_id, ids in rows]
 
-    def renamed(self) -> list[tuple[RecordId, RecordId]]:
+    def renamed(self, resource: str) -> list[tuple[RecordId, RecordId]]:
         """The records that were found by their names and have others by now, or are gone: in the source, and in the target."""
-        rows = self.database.execute(_RENAMED.format(stage=NAMES[-1].name)).fetchall()
-        return [(as_id(source_id), as_id(target_id)) for source_id, target_id in rows]
+        query = _RENAMED.format(
+            rows=self._rows_of(resource), resource=resource, stage=NAMES[-1].name, matched_by=NAMES[-1].matched_by
+        )
+        return [
+            (as_id(source_id), as_id(target_id)) for source_id, target_id in self.database.execute(query).fetchall()
+        ]
+
+    def _rows_of(self, resource: str) -> str:
+        """The SQL that reads the plan's table with the rows of a resource."""
+        path, key = next(self.plan.tables([resource]))
+        register_key(self.database, key)
+        return read_parquet([escaped(path)], key.fingerprint if key else "", "file_row_number = true")
 
     def located(self, resource: str, condition: str = "true") -> Iterator[Located]:
         """Yield the rows of a resource, those of which `checked` fulfils a condition, in their order."""

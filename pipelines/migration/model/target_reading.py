@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -160,8 +161,10 @@ def snapshot_listing(data: DataFolder, source: Snapshot, resource: str, folder: 
     for nested in nested_of([resource], source.manifest.resources):
         name = f"{resource}/{source.manifest.resources[nested].endpoint.rpartition('/')[2]}"
         led = named_by(nested)
-        records = _raw_listing(data, source, led, folder) if led and f"raw_{led}" in source.manifest.tables else None
-        listing = _with_entries(listing, _raw_listing(data, source, nested, folder), name, folder, led_to=records)
+        is_read = led is not None and f"raw_{led}" in source.manifest.tables
+        read_led_to = partial(_raw_listing, data, source, str(led), folder) if is_read else None
+        entries = _raw_listing(data, source, nested, folder)
+        listing = _with_entries(listing, entries, name, folder, read_led_to=read_led_to)
     return listing
 
 
@@ -172,11 +175,16 @@ def _raw_listing(data: DataFolder, source: Snapshot, resource: str, folder: Path
 
 
 def _with_entries(
-    records: RecordListing, entries: RecordListing, name: str, folder: Path, *, led_to: RecordListing | None = None
+    records: RecordListing,
+    entries: RecordListing,
+    name: str,
+    folder: Path,
+    *,
+    read_led_to: Callable[[], RecordListing] | None = None,
 ) -> RecordListing:
     """The records of a resource with the entries of the list of this name that each has at an address of its own.
 
-    `led_to`: the records to which the entries lead, whose own values say nothing of the link.
+    `read_led_to`: reads the records to which the entries lead, whose own values say nothing of the link.
     """
     resource, _, _below = name.partition("/")
     joined = folder / f"with-{nested_resource(name)}.parquet"
@@ -188,10 +196,11 @@ def _with_entries(
         create_view(database, "entries", escaped(entries.path), entries.key)
         nested, keys = nested_resource(name), keys_of_entries(database, "entries")
         key = leading_key(nested, keys)
-        if key == "id" and led_to is None:
+        if key == "id" and read_led_to is None:
             keys = []  # the entries are the records themselves, and nobody knows what those have
         beside = [other for other in keys if says_more(nested, key, other) and not {*other} & {'"', "\\"}]
-        if beside and led_to:
+        if beside and read_led_to:
+            led_to = read_led_to()
             create_view(database, "led_to", escaped(led_to.path), led_to.key)
         else:
             database.execute("CREATE VIEW led_to AS SELECT id, payload FROM file WHERE false")

@@ -368,8 +368,7 @@ def _schema_of(
         if key in schema.record or not (path in described.lists or name in reads):
             continue
         body = described.additions.get(path, None if described.operations else PayloadSchema())
-        nested, payload = nested_resource(name), body.fields if body else {}
-        taken = {member: field for member, field in payload.items() if not field.read_only}
+        nested, taken = nested_resource(name), body.writable if body else {}
         sent, is_unclear = leading_key(nested, taken), False
         if named_by(nested) is None:
             sent = next(

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from pipelines.records.additional_fields import is_counter, is_managed
+from pipelines.records.paths import ATTRIBUTES, DATA, RELATIONSHIPS
 from pipelines.records.shapes.observation import ANY_KEY, OTHERS, FieldShape, Kind, RecordShape
 
 _NAMES = {
@@ -61,6 +62,27 @@ def keys_of(name: str) -> Iterator[str]:
 def names_own_kind(stem: str) -> bool:
     """Whether a reference of this name leads to a record of the resource that has it."""
     return not _OF_ITS_OWN_KIND.isdisjoint(stem.split("_"))
+
+
+def reference_stem(path: str) -> str:
+    """The words by which a reference is named: neither `id` nor `data` at the end of its path says what it is."""
+    return stem_of("/".join(_named_parts(path)))
+
+
+def is_of_own_kind(path: str) -> bool:
+    """Whether a reference leads to a record of the resource that has it, as `parent_id` of a task does.
+
+    What else has a parent or children, such as an entry of a list, need not be of that resource.
+    """
+    *above, last = _named_parts(path)
+    return names_own_kind(stem_of(last)) and {*above} <= {ATTRIBUTES, RELATIONSHIPS}
+
+
+def _named_parts(path: str) -> list[str]:
+    *above, last = path.split("/")
+    while above and (last in ("id", DATA)):
+        last = above.pop()
+    return [*above, last]
 
 
 def names_doer(name: str) -> bool:

@@ -88,7 +88,7 @@ def test_a_form_is_read_field_by_field() -> None:
     """Swagger 2 as services in Ruby generate it: `in: formData`, lists and objects in brackets."""
     names = (
         "{name: 'collection[name]', in: formData, required: true, type: string}",
-        ("{name: 'collection[publication_ids][]', in: formData, type: array, items: {type: integer}}"),
+        "{name: 'collection[publication_ids][]', in: formData, type: array, items: {type: integer}}",
         "{name: 'collection[labels][][text]', in: formData, type: string}",
     )
     text = f"paths: {{/collections: {{post: {{parameters: [{', '.join(names)}]}}}}}}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -17,9 +18,10 @@ from pipelines.errors import ConfigurationError
 from pipelines.migration.mapping.learned_types import TypeLearner
 from pipelines.migration.mapping.mapping_file import fields_defined_by
 from pipelines.migration.mapping.proposal import propose
+from pipelines.migration.model.field_mapping import FieldMapping
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.reasons import TASK_COMPLETED
-from pipelines.migration.model.resource_types import MergeRequest
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest
 from pipelines.migration.plan.mapped_references import mapped
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.left_out import LeftOut
@@ -1013,6 +1015,23 @@ def test_copies_without_a_barcode_are_told_by_their_other_fields(tmp_path: Path)
     library = {"hard_copies": source, "publications": listing(tmp_path, "books", [{"id": 5, "title": "Sea"}])}
     text = text_of([learner_between("hard_copies", source, target, library)])
     assert 'keys = [["barcode"], ["publication_id", "signature"]]' in text
+
+
+@pytest.mark.parametrize(
+    ("path", "is_parent"),
+    [
+        ("parent_id", True),
+        ("parent/id", True),
+        ("relationships/parent/data/id", True),
+        ("bound_with_id", False),
+        ("origin/parent_id", False),
+    ],
+)
+def test_the_parent_of_a_record_is_known_in_every_form(path: str, *, is_parent: bool) -> None:
+    """An entry within a record may have a parent of its own; what a copy is bound with is none."""
+    field = FieldMapping(leads_to="hard_copies")
+    resource_type = msgspec.structs.replace(RESOURCE_TYPES["hard_copies"], fields={path: field})
+    assert resource_type.parents == ({path} if is_parent else set())
 
 
 def test_names_of_persons_as_keys_are_not_in_the_file(tmp_path: Path) -> None:
