@@ -9,19 +9,20 @@ contributors and organizations, which belong to their own records, and addresses
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipelines.records.advice import code_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.typed_identifiers import read_fields
 from pipelines.records.identifiers.verdicts import GOOD, UNRECOGNISED, Identifier
 from pipelines.records.left_out import LeftOut, why_unknown
-from pipelines.records.residue import ADDRESSES, keep_nested, without_addresses, without_signatures
+from pipelines.records.residue import ADDRESSES, keep_nested, without_addresses
 from pipelines.records.tables.publication_fields import (
     ASSET_KEYS,
+    AUTHOR_KEYS,
     CATEGORY_KEYS,
     DATE_FIELDS,
     IDENTIFIER_KEYS,
@@ -42,6 +43,21 @@ NAMED = {"contributor": LeftOut.NO_USER, "organization": LeftOut.NO_ORGANIZATION
 """Reference → why it is not sent where the record that it names is unknown."""
 
 Json = dict[str, Any]
+_NO_REASONS: Mapping[str, str] = {}
+
+
+class AuthorParts(NamedTuple):
+    """What an author has besides the documented members."""
+
+    values: Json
+    """What is sent of it."""
+    unsent: Json
+    why: Mapping[str, str]
+    """Key of `unsent` → the code of the reason; without one, the rules for unknown parts say it."""
+
+
+def _none_sent(rest: Json) -> AuthorParts:
+    return AuthorParts({}, rest, {})
 
 
 @dataclass(slots=True)
@@ -72,17 +88,17 @@ def form_of(
     sent: AbstractSet[str] = GOOD,
     *,
     first_day: bool = False,
-    author_members: Collection[str] = (),
+    parts_of_author: Callable[[Json], AuthorParts] = _none_sent,
 ) -> PublicationForm:
     """The form of a record of either version. Never raises on data.
 
     `sent`: verdicts of the flat identifiers to send. `first_day`: a date that is only a year or a month is sent as its first day.
-    `author_members`: texts of an author that are sent besides the documented members.
+    `parts_of_author`: reads what an author has besides the documented members.
     """
     form = PublicationForm()
     _texts(record, form)
     _dates(record, form, first_day=first_day)
-    _authors(record, form, author_members)
+    _authors(record, form, parts_of_author)
     _identifiers(record, form, kinds, sent)
     _categories(record, form)
     _references(record, form)
@@ -121,11 +137,8 @@ def _dates(record: Mapping[str, Any], form: PublicationForm, *, first_day: bool)
             form.leave(key, without_addresses(value), why)
 
 
-def _authors(record: Mapping[str, Any], form: PublicationForm, members: Collection[str]) -> None:
-    """An author has a name and a type (service.md#publications). Without a known type, the author counts as a person.
-
-    `members`: further texts that are sent.
-    """
+def _authors(record: Mapping[str, Any], form: PublicationForm, parts_of_author: Callable[[Json], AuthorParts]) -> None:
+    """An author has a name and a type (service.md#publications). Without a known type, the author counts as a person."""
     authors = []
     for number, entry in enumerate(_items(record, "authors", form)):
         if (author := _named(entry)) is None:
@@ -133,10 +146,9 @@ def _authors(record: Mapping[str, Any], form: PublicationForm, members: Collecti
             continue
         name, kind = author["name"], author.get("type")
         is_known = type(kind) is str and kind in AUTHOR_TYPES
-        sent = {"name": valid_text(name), "type": kind if is_known else PERSON}
-        sent |= {member: valid_text(text) for member in members if (text := author.get(member)) and _is_plain(text)}
-        authors.append(sent)
-        _unknown(author, sent.keys(), f"authors[{number}]", form)
+        parts = parts_of_author({key: value for key, value in author.items() if key not in AUTHOR_KEYS})
+        authors.append({"name": valid_text(name), "type": kind if is_known else PERSON} | parts.values)
+        _unknown(parts.unsent, frozenset(), f"authors[{number}]", form, parts.why)
         if not is_known and kind is not None:
             form.leave(f"authors[{number}].type", without_addresses(kind), LeftOut.UNKNOWN_PART)
     if authors:
@@ -147,11 +159,6 @@ def _named(entry: Any) -> Json | None:
     """An entry with a name, also where the entry is the name alone; None without one."""
     named = {"name": entry} if type(entry) is str else entry
     return named if type(named) is dict and type(named.get("name")) is str and named["name"] else None
-
-
-def _is_plain(value: object) -> bool:
-    """Whether a value is a text without a signed address, which gives access to a file (I10)."""
-    return type(value) is str and without_signatures(value) == value
 
 
 def _categories(record: Mapping[str, Any], form: PublicationForm) -> None:
@@ -246,12 +253,18 @@ def _stored(file: Any, where: str, form: PublicationForm) -> None:
         form.leave(f"{where}.metadata", without_addresses(metadata), LeftOut.OTHER_FORM)
 
 
-def _unknown(entry: Json, known_keys: AbstractSet[str], where: str, form: PublicationForm) -> None:
-    """Add the members of an object other than the known ones."""
+def _unknown(
+    entry: Json,
+    known_keys: AbstractSet[str],
+    where: str,
+    form: PublicationForm,
+    reasons: Mapping[str, str] = _NO_REASONS,
+) -> None:
+    """Add the members of an object other than the known ones. `reasons`: member → why it is not sent, where that is known."""
     if not entry.keys() <= known_keys:
         for key, value in without_addresses(entry).items():
             if key not in known_keys:
-                form.leave(f"{where}.{key}", value, why_unknown(f"{where}.{key}", value))
+                form.leave(f"{where}.{key}", value, reasons.get(key) or why_unknown(f"{where}.{key}", value))
 
 
 def _items(record: Mapping[str, Any], key: str, form: PublicationForm) -> list[Any]:

@@ -35,8 +35,9 @@ _NO_ID = re.compile(
     r"\d{4}-(?:0[1-9]|1[0-2])(?:-[0-3]\d)?(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?:Z|[+-]\d\d:?\d\d)?"  # of ISO 8601
     r"|\d{1,2}[./-]\d{1,2}[./-]\d{4}"
     r"|\d+\.\d\d"
+    r"|(?:https?://orcid\.org/)?\d{4}-\d{4}-\d{4}-\d{3}[\dX]"
 )
-"""Matches a text that is a date, also as people write it, or a price."""
+"""Matches a text that is a date, also as people write it, a price, or the ORCID iD of a person."""
 
 DATE = re.compile(r"\d{4}-\d\d(?!\d)|\d{1,2}[./-]\d{1,2}[./-]\d{4}(?!\d)")
 """Matches a text that begins with a date, of ISO 8601 or as people write it."""
@@ -214,7 +215,7 @@ def _as_part(number: RecordId) -> str:
 
 
 def _parts(value: object, *, with_words: bool) -> Iterator[str]:
-    """Yield the numbers in a value, without zeros before them, and the words in a text; a date and a price are one word."""
+    """Yield the numbers in a value, without zeros before them, and the words in a text; a date, a price and an ORCID iD are one word."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, str):

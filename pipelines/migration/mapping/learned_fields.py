@@ -46,7 +46,7 @@ from pipelines.records.shapes.field_names import (
     words_of,
 )
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
-from pipelines.records.tables.publication_fields import AUTHOR_KEYS
+from pipelines.records.tables.publication_fields import AUTHORS
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
 
 
@@ -123,7 +123,8 @@ def learn_from_shapes(
         for name, field in shown.items()
         if name not in decided
     }
-    learned = _with_lists(msgspec.structs.replace(learned, left_out=left_out | learned.left_out), apart.lists)
+    content = {AUTHORS} if assumed.resource == PUBLICATIONS else set[str]()
+    learned = _with_lists(msgspec.structs.replace(learned, left_out=left_out | learned.left_out), apart.lists, content)
     takes = {
         name: described_rule(names.get(name), target.fields.get(name), with_choices=name not in known.contradicted)
         for name in (*learned.fields, *learned.required)
@@ -148,25 +149,9 @@ def learn_from_shapes(
         takes={name: rule for name, rule in takes.items() if rule != FieldRule()},
         merge=merge_request(assumed.resource, schema.merge) if assumed.resource in MERGEABLE else None,
         unproved=tuple(name for name in learned.fields if not proved & {name, *keys_of(name)}),
-        author_members=_author_members(writable) if assumed.resource == PUBLICATIONS else (),
         answer_id=schema.answer_id,
         presign=schema.presign,
     )
-
-
-def _author_members(writable: Mapping[str, FieldSchema]) -> tuple[str, ...]:
-    """The texts that the target takes of an author besides the documented ones, such as `orcid`; no number, which may be of a record."""
-    entries = writable["authors"].entries if "authors" in writable else None
-    members = entries.members if entries else {}
-    return tuple(
-        name
-        for name, field in members.items()
-        if "string" in field.types and not (field.read_only or name in AUTHOR_KEYS or may_name_records(name, _TEXTS))
-    )
-
-
-_TEXTS = FieldShape(kinds={Kind.TEXT: 1}, digits=1)
-"""A field with texts that are numbers."""
 
 
 def _described_names(
@@ -349,8 +334,11 @@ _FORMS: dict[tuple[bool, bool], SentAs] = {
 """Whether an id is sent in an object, and whether as a text → its form."""
 
 
-def _with_lists(learned: ResourceType, lists: Iterable[str]) -> ResourceType:
-    """The type with one field for the objects of each of these lists, the inner ones first. Without its links, none is sent."""
+def _with_lists(learned: ResourceType, lists: Iterable[str], content: Container[str]) -> ResourceType:
+    """The type with one field for the objects of each of these lists, the inner ones first.
+
+    Without its links, none is sent, except of those in `content`, whose objects say something without them.
+    """
     fields, left_out = {**learned.fields}, {**learned.left_out}
     for path in lists:
         within, in_target = f"{path}/", _spelled_in_target(path, fields)
@@ -361,6 +349,9 @@ def _with_lists(learned: ResourceType, lists: Iterable[str]) -> ResourceType:
         }
         unsent = [why for name, why in left_out.items() if name.startswith(within)]
         has_links = any(entry.refers for entry in entries.values()) or LeftOut.LINK not in unsent
+        if path in content:
+            fields |= {path: FieldMapping(many=True, entries=entries)} if entries else {}
+            continue
         if entries and has_links and LeftOut.UNKNOWN_REFERENCE not in unsent:
             keys = None if path == in_target else (in_target, path)
             fields[in_target] = FieldMapping(keys=keys, many=True, entries=entries)

@@ -26,6 +26,7 @@ from pipelines.migration.mapping.ids_in_values import MOST_VALUES, IdsWithin, fi
 from pipelines.migration.mapping.kinds_beside import objects_in, references_by_kind
 from pipelines.migration.mapping.learned_fields import KnownFields, learn_from_shapes
 from pipelines.migration.mapping.link_members import members_of_links
+from pipelines.migration.mapping.parts_of_authors import PublicationListing, described_parts
 from pipelines.migration.mapping.taken_apart import (
     TakenApart,
     objects_without_ids,
@@ -48,7 +49,7 @@ from pipelines.records.shapes.field_names import (
     names_doer,
 )
 from pipelines.records.shapes.observation import ANY_KEY, FieldShape, Observer, RecordShape
-from pipelines.records.tables.publication_fields import AUTHOR_KEYS
+from pipelines.records.tables.publication_fields import AUTHORS
 from pipelines.records.tables.registry import PERSONAL, beside_links
 from pipelines.records.values import RecordId, compact_json, text_of
 from pipelines.shapes.model import FieldSchema, ResourceSchema
@@ -81,12 +82,18 @@ class TypeLearner:
         library: Callable[[], Library],
         unread: Sequence[str],
     ) -> None:
+        ruled, is_publications = assumed.ruled, assumed.resource == PUBLICATIONS
+        if is_publications:
+            source, target = (
+                PublicationListing(listing.path, listing.key, listing.lists) for listing in (source, target)
+            )
+            schema, ruled = described_parts(schema), ruled - {AUTHORS}
         self._listing, self._target, self._library = source, target, library
         self.assumed, self._described = assumed, schema
         self._same_service = same_service
         self.unread = unread
         self._text_ids = text_ids_in(source.records(), library())
-        self._shapes = shape_of(source, assumed.ruled, self._text_ids), shape_of(target, assumed.ruled)
+        self._shapes = shape_of(source, ruled, self._text_ids), shape_of(target, ruled)
         self.by_kind = references_by_kind(source.records(), self._shapes[0], library())
         forms = {key: reference.form for key, reference in self.by_kind.items()}
         self._known = KnownFields(by_kind=forms, posted=posted, read=read, unique=lambda: self.unique_texts)
@@ -96,7 +103,7 @@ class TypeLearner:
                 del shape.fields[name]
                 self._lost |= {name: LeftOut.BESIDE_LINK} if listing is source else {}
         described = taken_although_filled(self._shapes[0].fields, self._taken)
-        asked = {*self._other_choices(), *self._words_within(), *described}
+        asked = {*self._other_choices(), *self._words_within(), *described, *([AUTHORS] if is_publications else ())}
         self._asked_within = asked | objects_of(asked) | self._spelled_otherwise()
         """Paths of objects that are taken apart, because a value within is asked about, or the target has another name for it."""
         self.codes: Mapping[str, DifferingCodes] = {}
@@ -394,15 +401,6 @@ class TypeLearner:
     def shape(self, key: str) -> FieldShape | None:
         """The shape of a field of the source, which may be a list of objects."""
         return self.source.fields.get(key) or self.apart.lists.get(key)
-
-    @cached_property
-    def author_members(self) -> list[str]:
-        """What authors of publications have besides the documented members."""
-        records = self._listing.records() if self.type.resource == PUBLICATIONS else ()
-        authors = (
-            author for record in records for author in several(record.get("authors")) if isinstance(author, dict)
-        )
-        return sorted({name for author in authors for name in author} - {*AUTHOR_KEYS})
 
     @cached_property
     def examples(self) -> dict[str, str]:

@@ -21,7 +21,7 @@ from pipelines.inventory import RESOURCES
 from pipelines.migration.mapping.learned_fields import may_wait
 from pipelines.migration.mapping.learned_types import TypeLearner
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, SentAs, plain
-from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, FieldRule, ResourceType
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule, ResourceType
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
@@ -42,10 +42,6 @@ _QUESTION = re.compile(r"""["']\?["']""")
 
 _CODE = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[^"'#])*""")
 """Matches a line without its comment."""
-
-
-OF_AUTHORS = "authors/"
-"""The beginning of the path of what an author of a publication has."""
 
 
 class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,10 +88,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         So is one that may have numbers of records, where the file does not say what those are; only what fills it is sent.
         `learned`: says what the target takes in its fields, and in which form.
         """
-        named, members = self.named, learned.author_members
-        if learned.resource == PUBLICATIONS:
-            members = tuple(name.removeprefix(OF_AUTHORS) for name in named if name.startswith(OF_AUTHORS))
-            named = {name: field for name, field in named.items() if not name.startswith(OF_AUTHORS)}
+        named = self.named
         fields = {name: field for name, field in named.items() if not field.is_open}
         unnamed = {key for key, why in learned.left_out.items() if why in (LeftOut.UNKNOWN_REFERENCE, LeftOut.LINK)}
         may_name_records = unnamed | _references_of(learned)
@@ -152,7 +145,6 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
                 unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),
                 after_create=self.actions,
-                author_members=members,
             )
             .without_parts_of_links()
             .sent_by(self.form)
@@ -285,7 +277,6 @@ class MappingFile:
             assumed = RESOURCE_TYPES.get(learned.resource)
             documented = assumed.fields if assumed is not None and assumed.documented else ()
             mapping = ResourceMapping(
-                same=tuple(f"{OF_AUTHORS}{name}" for name in learned.author_members),
                 fields={name: field for name, field in learned.fields.items() if name in documented},
             )
         return mapping.apply_to(learned)

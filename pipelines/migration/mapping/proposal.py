@@ -17,7 +17,6 @@ from pipelines.migration.mapping.ids_in_values import IdsWithin
 from pipelines.migration.mapping.learned_fields import resource_by_name
 from pipelines.migration.mapping.learned_types import TypeLearner
 from pipelines.migration.mapping.mapping_file import (
-    OF_AUTHORS,
     MappingFile,
     ResourceMapping,
     code_of,
@@ -38,6 +37,7 @@ from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import as_part, objects_of
 from pipelines.records.shapes.field_names import in_words, keys_of, words_of
+from pipelines.records.tables.publication_fields import AUTHORS
 from pipelines.report.issues import safe_text
 
 _NO_RECORD_HAS_IT = (
@@ -82,7 +82,6 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     assumed = RESOURCE_TYPES.get(learned.resource)
     documented = learner.assumed.fields if learner.assumed.documented else {}
     required = [name for name in learned.required if name in learned.fields or name not in documented]
-    of_authors = learner.author_members
     filled = [
         name
         for name in shape.fields
@@ -95,7 +94,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
         and not learner.unknown_references
         and {*learned.fields} <= {*(assumed.fields if assumed else ())}
         and {*required} <= {*learned.fields}
-        and not (learned.presign or of_authors or filled)
+        and not (learned.presign or filled or AUTHORS in learner.apart.objects)
     ):
         return None
     fields = {**learner.asked.fields}
@@ -122,9 +121,6 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     sent = _keys(fields) | _keys(learned.parts) | after_create.keys()
     left_out = {key: why for key, why in learned.left_out.items() if key not in sent}
     left_out |= {name: LeftOut.FILLED_BY_SERVICE for name in filled if name not in sent | _FILLED_ANYWHERE}
-    left_out |= {
-        f"{OF_AUTHORS}{name}": LeftOut.UNKNOWN_PART for name in of_authors if name not in learned.author_members
-    }
     for name, why in left_out.items():
         comments[name] = REASONS[why].problem
         if name in actions:
@@ -134,10 +130,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
             )
     mapping = ResourceMapping(
         tuple(names for names in learned.keys if {*names} <= fields.keys() and learned.resource != PUBLICATIONS),
-        (
-            *(name for name, field in fields.items() if field == PLAIN),
-            *(f"{OF_AUTHORS}{name}" for name in of_authors if name in learned.author_members),
-        ),
+        tuple(name for name, field in fields.items() if field == PLAIN),
         tuple(left_out),
         {name: field for name, field in fields.items() if field != PLAIN},
         after_create,
@@ -147,7 +140,7 @@ def propose(learner: TypeLearner, target: str, operations: Collection[str] = ())
     known_from = (
         f"by the description of '{target}'" if is_described else "assumed, as the document has it for publications"
     )
-    shown = frozenset({*shape.fields, *learner.apart.objects, *(f"{OF_AUTHORS}{name}" for name in of_authors)})
+    shown = frozenset({*shape.fields, *learner.apart.objects})
     return Proposal(
         learned.resource,
         _about(learner, target),

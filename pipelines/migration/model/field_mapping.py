@@ -214,6 +214,10 @@ class FieldMapping(
             return number
         return ({self.kind: form[self.kind]} if self.kind in form else {}) | {"id": number}
 
+    def without_references(self, form: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The objects of its list as they are compared, without the ids of other records."""
+        return [{name: value for name, value in entry.items() if not self.entries[name].refers} for entry in form]
+
     def payload(self, name: str, form: Any) -> dict[str, Any]:
         """The fields of a request's body that set it, by their paths."""
         if isinstance(form, list):

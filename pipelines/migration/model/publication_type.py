@@ -12,16 +12,18 @@ from typing import Any, Self
 import msgspec
 
 from pipelines.migration.model.comparable import CONTENT, Form
-from pipelines.migration.model.field_mapping import FieldMapping, plain
+from pipelines.migration.model.field_mapping import PLAIN, FieldMapping, plain
 from pipelines.migration.model.resource_types import (
     PUBLICATIONS,
     USERS,
     ResourceType,
     Stage,
     content_digest,
+    why_unsendable,
     without_signed_addresses,
 )
-from pipelines.records.forms import NAMED, form_of
+from pipelines.records.additional_fields import is_empty
+from pipelines.records.forms import NAMED, AuthorParts, form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.left_out import DEPRECATED_FIELD, LeftOut
@@ -33,9 +35,11 @@ from pipelines.records.matching import (
     same_title,
     with_plain_blanks,
 )
-from pipelines.records.paths import objects_of
+from pipelines.records.paths import members_apart, objects_of
 from pipelines.records.residue import PICTURES, without_addresses
 from pipelines.records.tables.publication_fields import (
+    AUTHOR_KEYS,
+    AUTHORS,
     DATE_FIELDS,
     IDENTIFIER_LIST,
     REFERENCES,
@@ -125,6 +129,10 @@ class PublicationType(ResourceType, frozen=True):
         return False
 
     @property
+    def sent_without_references(self) -> frozenset[str]:
+        return frozenset({AUTHORS} & self.references.keys())
+
+    @property
     def of_target(self) -> Self:
         return msgspec.structs.replace(super().of_target, first_day=False, nothing={})
 
@@ -133,8 +141,41 @@ class PublicationType(ResourceType, frozen=True):
         """The objects whose members are fields; these and what else has rules of its own, instead of those of the documented fields."""
         keys = [key for name in self.additional for key in self.keys_of(name)]
         lists = {key for name in self.additional if self.fields[name].entries for key in self.keys_of(name)}
-        objects = objects_of([*keys, *self.left_out]) | lists
+        objects = (objects_of([*keys, *self.left_out]) | lists) - {AUTHORS}
         return objects, _FILES.union(keys, objects)
+
+    @cached_property
+    def _parts_of_authors(self) -> tuple[dict[str, FieldMapping], set[str]]:
+        """What is sent of an author besides the documented members, and the objects within authors that are taken apart for that."""
+        entries = self.fields.get(AUTHORS, PLAIN).entries
+        parts = {name: part for name, part in entries.items() if name not in AUTHOR_KEYS}
+        within = (path.removeprefix(f"{AUTHORS}/") for path in self.left_out if path.startswith(f"{AUTHORS}/"))
+        return parts, objects_of([*within, *(key for name, part in parts.items() for key in part.keys_sent(name))])
+
+    def _parts_of_author(self, rest: dict[str, Any]) -> AuthorParts:
+        parts, objects = self._parts_of_authors
+        values, whole = dict[str, Any](), self.left_out.get(AUTHORS, "")
+        unsent = members_apart(rest, objects) if objects else rest
+        why = {path: self.left_out.get(f"{AUTHORS}/{path}", "") for path in unsent}
+        why = {path: reason if reason not in ("", LeftOut.NOT_MAPPED) else whole for path, reason in why.items()}
+        for name, part in parts.items():
+            value, keys = part.read(rest, name), part.keys_sent(name)
+            try:
+                form = None if is_empty(value) else part.form_of(value)
+            except ValueError:
+                why |= dict.fromkeys(keys, why_unsendable(part, value))
+                continue
+            unsent = {path: member for path, member in unsent.items() if path not in keys}
+            if not is_empty(form):
+                values[name] = form
+        return AuthorParts(values, unsent, why)
+
+    def _without_references_of_authors(self, compared: Mapping[str, str]) -> Mapping[str, str]:
+        """Compared fields without the records to which authors lead, whose numbers are valid in their own library only."""
+        if AUTHORS not in self.references or AUTHORS not in compared:
+            return compared
+        authors = self.fields[AUTHORS].without_references(msgspec.json.decode(compared[AUTHORS]))
+        return {**compared, AUTHORS: compact_json(authors)}
 
     def form(self, record: Mapping[str, Any]) -> Form:
         objects, apart = self._taken_apart
@@ -143,7 +184,7 @@ class PublicationType(ResourceType, frozen=True):
             self.kinds,
             self.verdicts,
             first_day=self.first_day,
-            author_members=self.author_members,
+            parts_of_author=self._parts_of_author,
         )
         values, why = self._sent_and_left_out(record)
         unsent = form.unsent | {name: self._read(record, name) for name in why}
@@ -181,14 +222,17 @@ class PublicationType(ResourceType, frozen=True):
         return comparable(values, self.kinds) | super().compared(learned)
 
     def content(self, compared: Mapping[str, str]) -> str:
-        return content_digest(compared, _CONTENT)
+        return content_digest(self._without_references_of_authors(compared), _CONTENT)
 
     def why_missing(self, name: str) -> LeftOut:
         return NAMED.get(name, LeftOut.NO_RECORD)
 
     def is_alike(self, sent: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
         """They set a publication kind where none was sent, and any additional field; they may drop an additional field that was sent."""
-        expected, actual = (self.compared(with_plain_blanks(self.values(record))) for record in (sent, made))
+        expected, actual = (
+            self._without_references_of_authors(self.compared(with_plain_blanks(self.values(record))))
+            for record in (sent, made)
+        )
         for name in differing(expected, actual):
             if name not in self.additional:
                 if name != "publishable_type" or name in expected:
@@ -227,16 +271,19 @@ def publication_type(
     demanded = [name for name in WRITTEN if name in payload.required]
     nullable = [name for name in demanded if name in payload.fields and "null" in payload.fields[name].types]
     nothing = dict.fromkeys(nullable) | {name: [] for name in demanded if name in _LISTS}
+    fields = _DOCUMENTED | learned.fields
+    if AUTHORS in learned.fields:
+        entries = plain(*sorted(AUTHOR_KEYS)) | learned.fields[AUTHORS].entries
+        fields[AUTHORS] = FieldMapping(entries=entries)  # their order counts
     return PublicationType(
         PUBLICATIONS,
-        fields=_DOCUMENTED | learned.fields,
+        fields=fields,
         keys=(),
         takes=learned.takes,
         left_out=learned.left_out,
-        author_members=learned.author_members,
         presign=learned.presign,
         required=(*learned.required, *demanded),
-        additional=(*learned.fields,),
+        additional=tuple(name for name in learned.fields if name != AUTHORS),
         nothing=nothing,
         kinds=kinds,
         verdicts=frozenset(sent),

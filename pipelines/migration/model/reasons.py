@@ -225,8 +225,8 @@ _TABLE = {
     ReasonKind.REFERENCES: (
         Reason(
             LeftOut.NO_RECORD,
-            "The target does not have the record with this number, and this plan does not create it.",
-            "Look up that record in this plan; once the target has it, the next plan will refer to it.",
+            "No record of the target is known to be the one with this number, and this plan does not create it.",
+            "Look up that record in this plan: it may wait for your decision. Once the target has it, the next plan will refer to it.",
         ),
         Reason(
             LeftOut.NO_USER,

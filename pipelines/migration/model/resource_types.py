@@ -174,8 +174,6 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """How its records are merged; none for those that are not, and where the target's description is not clear."""
     after_create: dict[str, str] = {}
     """Field, or field and value such as `state=published` → the request that sets it in a new record: method, and path below the record."""
-    author_members: tuple[str, ...] = ()
-    """What is sent of an author of a publication besides the documented members, such as `orcid`."""
 
     @cached_property
     def references(self) -> dict[str, tuple[str, ...]]:
@@ -316,6 +314,11 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         return True
 
     @property
+    def sent_without_references(self) -> frozenset[str]:
+        """Lists whose objects say something without the records to which they lead, and are sent at once where those are not there."""
+        return frozenset()
+
+    @property
     def of_target(self) -> Self:
         """The same for records of the target, which are compared whatever their values are."""
         fields = {name: field.of_target(name) for name, field in self.fields.items()}
@@ -365,7 +368,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             try:
                 value = self.fields[name].form_of(value)
             except ValueError:
-                why[name] = self._why_unsendable(name, value)
+                why[name] = why_unsendable(self.fields[name], value)
                 continue
             rule = self.takes.get(name)
             if rule is not None and (refusal := rule.refusal(value)) is not None:
@@ -382,14 +385,6 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
                 resource = resource_named(stem_of(name))
                 if link and resource and resource not in {self.resource, *self.referred}:
                     yield f"{holder}.{name}", link, LeftOut.LINK
-
-    def _why_unsendable(self, name: str, value: Any) -> LeftOut:
-        if name in self.references:
-            return LeftOut.NO_RECORD
-        if self.fields[name].asks_about(value):
-            return LeftOut.UNKNOWN_REFERENCE
-        text = compact_json(without_addresses(value))
-        return LeftOut.SIGNED if without_signatures(text) != text else LeftOut.NOT_SENDABLE
 
     def empty_values(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record with an empty text or list, which a new record gets as it is, and what fills those that it lacks.
@@ -493,8 +488,8 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             if value is None:
                 continue
             value = self.fields[name].with_ids(value, lambda *reference: merged.get(reference, reference[1]))
-            is_list = isinstance(value, list)
-            values[name] = [*{compact_json(entry): entry for entry in value}.values()] if is_list else value
+            is_set = name in self.lists and isinstance(value, list)
+            values[name] = [*{compact_json(entry): entry for entry in value}.values()] if is_set else value
         return values
 
     def compared(self, values: Mapping[str, Any]) -> dict[str, str]:
@@ -545,6 +540,16 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 
 
 _ANY = FieldRule()
+
+
+def why_unsendable(field: FieldMapping, value: Any) -> LeftOut:
+    """Why a value has no form in which this field could be sent."""
+    if field.refers:
+        return LeftOut.NO_RECORD
+    if field.asks_about(value):
+        return LeftOut.UNKNOWN_REFERENCE
+    text = compact_json(without_addresses(value))
+    return LeftOut.SIGNED if without_signatures(text) != text else LeftOut.NOT_SENDABLE
 
 
 def _filled_by_service(path: str, field: FieldMapping, value: Any) -> Iterator[tuple[str, Any]]:

@@ -76,8 +76,12 @@ def mapped(resource_type: ResourceType, form: Form, find_target: FindTarget) -> 
                 planned.append(field.with_ids(entry, partial(_led_to, find_target, led_to)))
             except _MissingRecordError as missing:
                 path, referred = f"{name}[{position}]" if many else name, missing.resource
-                unsent[path], why[path] = entry, _WHY_OF_KIND.get(referred, resource_type.why_missing(name))
-                is_needed = resource_type.needs_references and why[path] == LeftOut.NO_RECORD and not many
+                code = _WHY_OF_KIND.get(referred, resource_type.why_missing(name))
+                rest, left_out = _without_records(resource_type, name, path, entry)
+                planned += rest
+                unsent |= left_out
+                why |= dict.fromkeys(left_out, code)
+                is_needed = resource_type.needs_references and code == LeftOut.NO_RECORD and not many
                 if is_needed and not is_written_later(referred, resource_type.resource):
                     reason = AT_MISSING_LOCATION if referred == LOCATIONS else REFERENCE_MISSING
             else:
@@ -94,6 +98,14 @@ def mapped(resource_type: ResourceType, form: Form, find_target: FindTarget) -> 
         reason = REQUIRED_NOT_TAKEN if lacking <= not_taken else REQUIRED_MISSING
     unknown = not_taken.intersection((*resource_type.references, *resource_type.learned)) - values.keys()
     return MappedForm(values, references, unsent, why, frozenset(unknown), form.empty, reason, after)
+
+
+def _without_records(resource_type: ResourceType, name: str, path: str, entry: Any) -> tuple[list[Any], dict[str, Any]]:
+    """What is sent of an entry that leads to a record which the target lacks; and path → value of what is not."""
+    if name not in resource_type.sent_without_references:
+        return [], {path: entry}
+    rest = resource_type.fields[name].without_references([entry])
+    return rest, {f"{path}.{member}": value for member, value in entry.items() if member not in rest[0]}
 
 
 class _MissingRecordError(Exception):

@@ -161,7 +161,7 @@ class RowMaker:
         references = {name: reference for name, reference in match.source.references.items() if name in sent}
         for name in resource.posted.keys() & {*sent}:
             references[name] = self._added_later(name, match.source.values.get(name, []), references.get(name))
-        at_once = [name for name in sent if name not in references]
+        at_once = [name for name in sent if name not in references or name in resource.sent_without_references]
         same = outcome.with_verdict(FieldVerdict.SAME)
         kept = outcome.both(
             name for name in same if name in match.wanted and outcome.source.get(name) != outcome.target.get(name)
@@ -222,8 +222,12 @@ class RowMaker:
 
     def _payload(self, match: Match, names: Sequence[str], *, is_new: bool) -> dict[str, Any]:
         """What is sent. An emptied field gets what the source has, else an empty list or null."""
-        values, empty = match.source.values, match.source.empty
+        values, empty = {**match.source.values}, match.source.empty
         replaced = match.target.values if match.target is not None else {}
+        values |= {
+            name: self.resource_type.fields[name].without_references(values[name])
+            for name in self.resource_type.sent_without_references & match.source.references.keys()
+        }
         payload = {
             name: values[name]
             if name in values

@@ -113,6 +113,7 @@ IDENTIFIER_FIELDS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
 PUBLICATION_KEYS = frozenset(entry.name for entry in PUBLICATION_FIELDS if entry.name != IDENTIFIER_LIST)
 """Fields of a publication in both versions; only version 3 has the list of identifiers (service.md#publications)."""
 
+AUTHORS = "authors"
 AUTHOR_KEYS = frozenset({"name", "type"})
 CATEGORY_KEYS = frozenset({"id", "name"})
 IDENTIFIER_KEYS = frozenset({"type", "value"})

@@ -139,25 +139,6 @@ def test_the_reason_stands_beside_each_value_that_is_not_sent(resource: str) -> 
     assert undescribed == (LeftOut.NOT_SHOWN if resource == PUBLICATIONS else None), "only publications are documented"
 
 
-def test_more_of_an_author_is_sent_where_the_description_takes_it() -> None:
-    """A text; not what the service fills, nor a number of a record, nor what the description lacks."""
-    members = {
-        "name": of_type("string"),
-        "orcid": of_type("string null"),
-        "authority_id": of_type("string"),
-        "href": of_type("string", read_only=True),
-    }
-    schema = takes(title="string", authors=of_type("array", entries=of_type(members=members)))
-    author = {"name": "A", "type": "person", "orcid": "0000-0001", "authority_id": "7", "href": "/a", "role": "editor"}
-    record = {"id": 1, "title": "T", "authors": [author, {"name": "B"}]}
-    found = learned(PUBLICATIONS, record, schema)
-    form = found.form(record)
-    sent = [{"name": "A", "type": "person", "orcid": "0000-0001"}, {"name": "B", "type": "person"}]
-    assert form.values["authors"] == sent
-    assert {*form.unsent} == {"authors[0].authority_id", "authors[0].href", "authors[0].role"}
-    assert learned(PUBLICATIONS, record).form(record).values["authors"][0] == {"name": "A", "type": "person"}
-
-
 def test_documented_fields_of_publications_are_not_taken_for_others_of_a_similar_name() -> None:
     """`category_ids` is read neither as `categories`, which the document has, nor as `category`, which has names and no ids."""
     record = {"id": 1, "title": "T", "category": ["x"], "categories": [{"name": "Maps"}]}

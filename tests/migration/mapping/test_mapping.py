@@ -18,7 +18,8 @@ from pipelines.errors import ConfigurationError
 from pipelines.migration.mapping.learned_types import TypeLearner
 from pipelines.migration.mapping.mapping_file import fields_defined_by
 from pipelines.migration.mapping.proposal import propose
-from pipelines.migration.model.field_mapping import FieldMapping
+from pipelines.migration.model.comparable import Form
+from pipelines.migration.model.field_mapping import FieldMapping, plain
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.reasons import TASK_COMPLETED
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest
@@ -328,35 +329,90 @@ def test_what_services_fill_themselves_is_named_in_the_file(tmp_path: Path) -> N
     assert sent.values == {"title": "A", "copies_count": 3}
 
 
+AUTHOR = {"name": "Ada", "type": "person", "orcid": "0000-0002-1825-0097", "role": "editor"}
+"""An author with more than the service documents."""
+
+
+def takes_of_author(**members: str | FieldSchema) -> FieldSchema:
+    """Authors as a description has them, of which these members are taken beside a name and a type."""
+    described = {name: of_type(types) if isinstance(types, str) else types for name, types in members.items()}
+    entries = of_type("object", members=described | {name: of_type("string") for name in ("name", "type")})
+    return of_type("array", entries=entries)
+
+
+def publication_form(file: str, learner: TypeLearner, record: Json) -> Form:
+    """What a file sends of a publication."""
+    return publication_type(STANDARD_KINDS, learned=file_of(file).follow(learner.type)).form(record)
+
+
 @pytest.mark.parametrize("described", [False, True])
 def test_what_publications_and_their_authors_have_besides_is_in_the_file_and_follows_it(
     tmp_path: Path, *, described: bool
 ) -> None:
     """A counter that people may write, and members of authors; what the description takes is sent without a further word."""
-    author = {"name": "Ada", "type": "person", "orcid": "0000-0002-1825-0097", "role": "editor"}
-    record = {"id": 1, "title": "A", "page_count": 320, "authors": [author]}
-    members = {name: of_type("string") for name in ("name", "type", "orcid")}
-    authors = of_type("array", entries=of_type("object", members=members))
+    record = {"id": 1, "title": "A", "page_count": 320, "authors": [AUTHOR, "Bea", {"name": "Cy", "orcid": ""}]}
+    authors = takes_of_author(orcid="string null", href=of_type("string", read_only=True))
     schema = takes(title="string", page_count="integer", authors=authors) if described else None
     learner = learner_of(tmp_path, [record], schema, "publications")
     text = text_of([learner])
-    mapping, known = file_of(text).resources["publications"], {"page_count", "authors/orcid"}
-    assert ({*mapping.same}, {*mapping.left_out}) == (
-        (known, {"authors/role"}) if described else (set(), known | {"authors/role"})
+    mapping, of_authors = (
+        file_of(text).resources["publications"],
+        {"authors": FieldMapping(many=True, entries=plain("orcid"))},
     )
+    assert (mapping.same, mapping.fields) == ((("page_count",), of_authors) if described else ((), {}))
+    assert {*mapping.left_out} == ({"authors/role"} if described else {"page_count", "authors/orcid", "authors/role"})
     assert text_of([learner], text) == text
-    all_of_it = '[publications]\nsame = ["page_count", "authors/orcid", "authors/role"]'
+    documented = {name: AUTHOR[name] for name in ("name", "type")}
+    all_of_it = (
+        '[publications]\nsame = ["page_count"]\nfields.authors = { many = true, entries = { orcid = {}, role = {} } }'
+    )
     for file, counter, author_sent in (
-        (
-            text,
-            320 if described else None,
-            {name: author[name] for name in members if described or name in ("name", "type")},
-        ),
-        (all_of_it, 320, author),
+        (text, 320, documented | {"orcid": AUTHOR["orcid"]}) if described else (text, None, documented),
+        (all_of_it, 320, AUTHOR),
     ):
-        sent = publication_type(STANDARD_KINDS, learned=file_of(file).follow(learner.type)).form(record)
-        assert (sent.values.get("page_count"), sent.values["authors"]) == (counter, [author_sent])
-        assert bool(sent.unsent) == (file == text)
+        sent = publication_form(file, learner, record)
+        others = [{"name": name, "type": "person"} for name in ("Bea", "Cy")]
+        assert (sent.values.get("page_count"), sent.values["authors"]) == (counter, [author_sent, *others])
+        assert ("authors[0].role" in sent.why) == (file == text)
+    assert publication_form(text, learner, record).why["authors[0].role"] == (
+        LeftOut.NOT_DESCRIBED if described else LeftOut.NOT_SHOWN
+    )
+
+
+@pytest.mark.parametrize("member", ["authority_id", "authorityId", "authority"])
+def test_a_record_to_which_an_author_leads_is_sent_with_the_author(tmp_path: Path, member: str) -> None:
+    """Where the target lacks that record, the author is sent without it, which is named; no number of the source is sent."""
+    value: Any = {"id": 5, "name": "A"} if member == "authority" else 5
+    record = {"id": 1, "title": "T", "authors": [AUTHOR | {member: value}, {"name": "B"}]}
+    described = of_type("object", members={"id": of_type("integer")}) if member == "authority" else "integer"
+    schema = takes(title="string", authors=takes_of_author(orcid="string", **{member: described}))
+    learner = learner_of(tmp_path, [record], schema, "publications", ["authorities"])
+    text = text_of([learner])
+    assert file_of(text).questions() == []
+    learned = publication_type(STANDARD_KINDS, learned=file_of(text).follow(learner.type))
+    known = {name: AUTHOR[name] for name in ("name", "type", "orcid")}
+    sent: Any = {"id": 9} if member == "authority" else 9
+    assert body_of(learned, record)["authors"] == [known | {member: sent}, {"name": "B", "type": "person"}]
+    assert body_of(learned, record, lambda *_: (False, None))["authors"] == [known, {"name": "B", "type": "person"}]
+    without = mapped(learned, learned.form(record), lambda *_: (False, None))
+    assert without.why[f"authors[0].{member}"] == LeftOut.NO_RECORD
+    assert learned.content(learned.compared_record(record)) == learned.content(
+        learned.compared_record(body_of(learned, record))
+    ), "numbers are valid in their own library only"
+
+
+def test_numbers_of_authors_that_may_be_ids_are_asked_about(tmp_path: Path) -> None:
+    """Until then, authors are sent as documented. An answer that they are none sends them as they stand."""
+    record = {"id": 1, "title": "T", "authors": [AUTHOR | {"mark": 5}, {"name": "B", "mark": 6}]}
+    schema = takes(title="string", authors=takes_of_author(orcid="string", mark="integer"))
+    learner = learner_of(tmp_path, [record], schema, "publications", ["authorities"])
+    text = text_of([learner])
+    assert [question.field for question in file_of(text).questions()] == ["authors"]
+    form = publication_form(text, learner, record)
+    assert form.values["authors"][1] == {"name": "B", "type": "person"}
+    assert form.why["authors[1].mark"] == LeftOut.UNKNOWN_REFERENCE
+    answered = publication_form(text.replace('"?"', '"nothing"'), learner, record)
+    assert answered.values["authors"][1] == {"name": "B", "type": "person", "mark": 6}
 
 
 def test_a_reference_that_a_list_has_twice_is_sent_twice(tmp_path: Path) -> None:

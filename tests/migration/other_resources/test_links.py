@@ -43,6 +43,14 @@ TWO_IDS = {
     "properties": {"collection_id": {"type": "integer"}, "task_id": ID_OR_NULL, "note": {"type": "string"}},
 }
 NUMBER_AND_NAME = {"type": ["object", "null"], "properties": {"id": {"type": "number"}, "name": {"type": "string"}}}
+AUTHOR = {
+    "type": "object",
+    "properties": {
+        **{name: {"type": "string"} for name in ("name", "type", "orcid")},
+        "authority_id": {"type": "number"},
+        "user": NUMBER_AND_NAME,
+    },
+}
 SHAPES: dict[str, Any] = {
     "collections": {
         "fields": {
@@ -70,6 +78,7 @@ SHAPES: dict[str, Any] = {
     "publications": {
         "fields": {
             **DOCUMENTED,
+            "authors": {"schema": {"type": "array", "items": AUTHOR}, "seed": [[{"name": "Bo", "type": "person"}]]},
             "collection_ids": {"schema": IDS, "seed": [[]]},
             "reviewing_user_id": {"schema": {"type": ["string", "null"]}, "seed": [None]},
             "translation_of": {"schema": NUMBER_AND_NAME, "seed": [None]},
@@ -129,11 +138,16 @@ def make_hierarchy(library: LibraryPair, verb: str) -> None:
     }.items():
         library.call(verb, f"collections/{number}", {**wholes[number], **change})
     publications, user = records_of(library, "publications"), max(records_of(library, "users"))
+    author = {"name": "Ada", "type": "person", "orcid": "0000-0002-1825-0097", "user": {"id": user}}
     original = publications[min(publications)]
     links = {
         "collection_ids": [other, one],
         "reviewing_user_id": str(user),
         "translation_of": {"id": original["id"], "name": original["title"]},
+        "authors": [
+            {"name": "Bo", "type": "person"},
+            author | {"authority_id": max(records_of(library, "authorities"))},
+        ],
     }
     library.call("PATCH", f"publications/{max(publications)}", links)
 
@@ -144,6 +158,7 @@ def meaning(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str,
     names = {number: record["name"] for number, record in collections.items()}
     publications = records_of(pair, "publications", tenant)
     users = {str(number): user["email"] for number, user in records_of(pair, "users", tenant).items()}
+    authorities = {number: record["name"] for number, record in records_of(pair, "authorities", tenant).items()}
     tasks = {number: record["title"] for number, record in records_of(pair, "tasks", tenant).items()}
     by_kind = {"Collection": names, "Task": tasks}
     return {
@@ -161,7 +176,17 @@ def meaning(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str,
                 if entry
             ],
             "named by": sorted(
-                (one["title"], users[one["reviewing_user_id"]], publications[one["translation_of"]["id"]]["title"])
+                (
+                    one["title"],
+                    users[one["reviewing_user_id"]],
+                    publications[one["translation_of"]["id"]]["title"],
+                    [author["name"] for author in one["authors"]],
+                    [
+                        (author["orcid"], authorities[author["authority_id"]], users[str(author["user"]["id"])])
+                        for author in one["authors"]
+                        if author["name"] == "Ada"
+                    ],
+                )
                 for one in publications.values()
                 if number in (one["collection_ids"] or ())
             ),
@@ -211,6 +236,7 @@ def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back
         "collection_ids": ("collections",),
         "reviewing_user_id": ("users",),
         "translation_of": ("publications",),
+        "authors": ("authorities", "users"),
     }
     applied = pair.apply(plan)
     assert [failure.problem for failure in applied.failures] == []
