@@ -121,6 +121,21 @@ def test_the_fields_that_the_target_has_are_moved(pair: LibraryPair, description
     assert second.facts.count(Action.CONFLICT) == 0
 
 
+@pytest.mark.long
+def test_what_authors_have_besides_is_moved_where_all_else_is_documented(pair: LibraryPair) -> None:
+    members = {name: {"type": "string"} for name in ("name", "type", "orcid", "affiliation")}
+    authors = [{"name": "Ada", "type": "person", "orcid": "0000-0002-1825-0097"}, {"name": "Bo", "type": "person"}]
+    schema = {"type": "array", "items": {"type": "object", "properties": members}}
+    added = {"authors": {"schema": schema, "seed": [authors, authors[1:]]}}
+    reshape(pair, "library", added)
+    reshape(pair, pair.target, without_seeds(added))
+    plan = pair.plan(back_up(pair))
+    assert (plan.facts.not_moved.by_field, pair.apply(plan).failures) == ({}, [])
+    assert dump(pair, pair.target, added) == dump(pair, "library", added)
+    assert pair.verify(plan).equal
+    assert pair.plan(back_up(pair, "again")).facts.empty
+
+
 def test_links_and_signed_addresses_are_not_moved(pair: LibraryPair) -> None:
     """A number in another library is another record; an address of a file changes in every response."""
     signed = "https://storage.example/a.pdf?X-Amz-Signature=abc"

@@ -8,6 +8,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from pipelines.migration.model.field_mapping import FieldMapping, several
+from pipelines.records.shapes.field_names import singular, words_of
 from pipelines.records.values import text_of
 
 BOOLEAN, BOOLEANS = ("boolean",), ("true", "false")
@@ -47,6 +48,11 @@ def is_taken(entry: object, choices: Collection[str]) -> bool:
     return text_of(entry) in choices and not (choices == BOOLEANS and isinstance(entry, str))
 
 
-def is_enumeration(words: Counter[str]) -> bool:
-    """Whether the texts of a field are used again and again."""
-    return words.total() >= FEWEST_USES * len(words)
+_PROSE = frozenset({"abstract", "comment", "description", "note", "remark", "summary"})
+"""Last words, in singular, of names of texts that people write freely."""
+
+
+def is_enumeration(path: str, words: Counter[str]) -> bool:
+    """Whether the texts of a field are used again and again, and not written freely."""
+    is_prose = any(singular(word) in _PROSE for word in words_of(path)[-1:])
+    return words.total() >= FEWEST_USES * len(words) and not is_prose

@@ -180,7 +180,7 @@ class TypeLearner:
             for listing in (self._listing, self._target)
         )
         for path, words in of_source.items():
-            if is_enumeration(words) and of_target.get(path, words).keys() - words.keys():
+            if is_enumeration(path, words) and of_target.get(path, words).keys() - words.keys():
                 yield path
 
     def _spelled_otherwise(self) -> set[str]:
@@ -378,7 +378,7 @@ class TypeLearner:
         here = {
             path: words
             for path, words in words_here.items()
-            if path in takes_booleans or (is_enumeration(words) and not names_doer(path.rpartition("/")[2]))
+            if path in takes_booleans or (is_enumeration(path, words) and not names_doer(path.rpartition("/")[2]))
         }
         there = words_in(map(self.apart.record, self._target.records()), parts) if here else {}
         return {

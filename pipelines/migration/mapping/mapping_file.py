@@ -21,10 +21,11 @@ from pipelines.inventory import RESOURCES
 from pipelines.migration.mapping.learned_fields import may_wait
 from pipelines.migration.mapping.learned_types import TypeLearner
 from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, PLAIN, FieldMapping, SentAs, plain
-from pipelines.migration.model.resource_types import RESOURCE_TYPES, FieldRule, ResourceType
+from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES, FieldRule, ResourceType
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
+from pipelines.records.tables.publication_fields import AUTHORS
 from pipelines.records.values import compact_json, text_of
 from pipelines.report.issues import safe_text
 from pipelines.settings.settings import Settings
@@ -361,6 +362,9 @@ def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:
                 f"[{resource}.after_create] {name} = '{request}': it is PATCH or PUT, which may be repeated, and a path below the "
                 'record, such as "PATCH complete".'
             )
+    for name in sorted(name for name in named if resource == PUBLICATIONS and name.startswith(f"{AUTHORS}/")):
+        line = f"authors = {{ many = true, entries = {{ {name.removeprefix(f'{AUTHORS}/')} = {{}} }} }}"
+        yield f"[{resource}] has '{name}': what objects of a list have stands in its line, `{line}` below [{resource}.fields]."
     if mistake := request_problem({resource: mapping.form}):
         yield f"[{resource}] requests: {mistake}"
     known = named.keys() | objects_of(named) | {*mapping.left_out}

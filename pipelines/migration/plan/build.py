@@ -55,6 +55,7 @@ from pipelines.migration.session import MigrationSession
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.records.left_out import LeftOut
 from pipelines.records.shapes.field_names import resource_named, singular, stem_of
+from pipelines.records.tables.publication_fields import AUTHORS
 from pipelines.records.tables.registry import field_of_entries, leading_key, named_by
 from pipelines.service.client import LibraryClient
 from pipelines.service.probe import Probe
@@ -196,7 +197,8 @@ class PlanBuilder:
         A backup counts the fields that nobody documents: of a source without any, no record is read here.
         """
         counted, assumed = self._request.source.manifest.residue.get(resource), self._assumed[resource]
-        has_others = counted is None or "authors" in counted or bool(additional_names(counted, assumed))
+        of_authors = any(path.startswith(f"{AUTHORS}[") for path in counted or ())
+        has_others = counted is None or of_authors or bool(additional_names(counted, assumed))
         listing = self._source[resource]
         described = self._description.resources.get(resource) if self._description else None
         mapped = self._request.mapping.resources.get(resource) if self._request.mapping else None

@@ -57,14 +57,20 @@ JSON_TYPES = ["string", "integer", "number", "boolean", "object", "array", "null
     ids=["others", "one is the same", "not yet used", "dates", "none", "texts"],
 )
 def test_words_that_the_target_never_has_are_asked(tmp_path: Path, here: str, there: str, asked: set[str]) -> None:
-    """An enumeration shows in records, too, where no description has it."""
+    """An enumeration shows in records, too, where no description has it. What people write freely is none."""
     sides = [
-        [{"id": n, "title": f"T{n}", "state": words[n % len(words)]} for n in range(size) if words]
+        [
+            {"id": n, "title": f"T{n}", "state": words[n % len(words)], "desk_notes": words[n % len(words)]}
+            for n in range(size)
+            if words
+        ]
         for words, size in ((here.split(), 8), (there.split(), 3))
     ]
     learner = learner_of(tmp_path, sides[0], target=sides[1])
     text = text_of([learner])
-    assert {*file_of(text).resources["tasks"].named["state"].values} == asked
+    mapping = file_of(text).resources["tasks"]
+    assert {*mapping.named["state"].values} == asked
+    assert "desk_notes" in mapping.same
     assert ("have other words there: frei" in text) == bool(asked)
     assert text_of([learner], text) == text
 
@@ -906,6 +912,7 @@ def test_no_example_is_as_long_as_a_telephone_number(tmp_path: Path) -> None:
         ("[tasks]\nsame = ['a']\nleft_out = ['a']", "[tasks] has 'a' twice"),
         ("[tasks]\nsame = ['a']\n[tasks.fields]\na = {}", "[tasks] has 'a' twice"),
         ("[tasks]\nkeys = [['title']]", "'title' is no field that is sent"),
+        ("[publications]\nsame = ['authors/orcid']", "`authors = { many = true, entries = { orcid = {} } }` below"),
         ("[tasks.fields]\na = { leads_to = 'location' }", "leads_to = 'location' (did you mean 'locations'?)"),
         ("[tasks.fields]\na = { entries = { b = {} } }", "what the objects of a list have"),
         ("[tasks]\nsame = ['a', 'a/b']", "'a' and a member of it"),
