@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
 
 ATTRIBUTES = "attributes"
 """The member of JSON:API that has the fields of a record."""
@@ -64,6 +66,12 @@ def objects_at(record: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
         entries = (entry for value in values for entry in (value if isinstance(value, list) else [value]))
         objects = [entry for entry in entries if isinstance(entry, dict)]
     return objects
+
+
+def within(holder: str, by_path: Mapping[str, Value]) -> dict[str, Value]:
+    """What is known by paths, of those within an object: path below it → that."""
+    beginning = f"{holder}/"
+    return {path.removeprefix(beginning): value for path, value in by_path.items() if path.startswith(beginning)}
 
 
 def members_apart(record: Mapping[str, Any], objects: Container[str], above: str = "") -> dict[str, Any]:

@@ -66,12 +66,11 @@ class References:
 
     def _values(self, row: PlanRow, references: Mapping[str, PlannedReference], problems: list[str]) -> dict[str, Any]:
         target_ids = {name: self._target_ids(row, name, reference, problems) for name, reference in references.items()}
-        resource_type = self._types[row.resource]
-        fields, sent_already = resource_type.fields, resource_type.sent_without_references
+        fields = self._types[row.resource].fields
         return {
             name: references[name].value(fields[name], ids)
             for name, ids in target_ids.items()
-            if len(ids) == len(references[name].records) or (ids and name not in sent_already)
+            if len(ids) == len(references[name].records) or (ids and name not in row.payload)
         }
 
     def _target_ids(self, row: PlanRow, name: str, reference: PlannedReference, problems: list[str]) -> list[RecordId]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
@@ -100,12 +100,15 @@ class RequestForms:
         content = self._sent(resource_type, changes)
         path = record_path(row.resource, target_id)
         replaces, objects = resource_type.method == "PUT", objects_of(content)
-        if replaces or any(objects_of([name]) & objects for name in resource_type.fields if name not in changes):
+        again = {
+            name for name in resource_type.fields.keys() - changes.keys() if replaces or objects_of([name]) & objects
+        }
+        if replaces or again:
             record = self._current(row.resource, target_id)
             if record is None:
                 text = f"{row.resource}/{target_id} was not changed: the target does not list it any more."
                 raise RefusedError(text, status=HTTPStatus.NOT_FOUND, code="RecordNotFound")
-            kept = self._kept(resource_type, record, changes)
+            kept = self._kept(resource_type, record, again)
             content = {
                 name: value for name, value in kept.items() if replaces or objects_of([name]) & objects
             } | content
@@ -144,10 +147,11 @@ class RequestForms:
         leading = leading_key(nested_resource(f"{resource}/{below}"), entry)
         return f"DELETE {path}/{{}}" in described.operations and {"id", leading}.intersection(entry) == {leading}
 
-    def _kept(
-        self, resource_type: ResourceType, record: Mapping[str, Any], changes: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """The fields of a record that a PUT sends again: as the target has them, but for references, which have a form of their own."""
+    def _kept(self, resource_type: ResourceType, record: Mapping[str, Any], again: Container[str]) -> dict[str, Any]:
+        """The fields of a record that a PUT sends again: as the target has them, but for references, which have a form of their own.
+
+        `again`: those of them that the mapping knows.
+        """
         values, unsendable = resource_type.whole_values(record), resource_type.form(record).why
         known_keys = {
             key for name in resource_type.fields if name not in unsendable for key in resource_type.keys_of(name)
@@ -160,7 +164,7 @@ class RequestForms:
         }
         known = dict[str, Any]()
         for name, value in values.items():
-            if name not in changes:
+            if name in again:
                 known |= resource_type.fields.get(name, PLAIN).payload_again(name, value, record)
         described = writable or {}
         return {key: _without_read_only(value, described.get(key)) for key, value in (unknown | known).items()}

@@ -90,7 +90,7 @@ def learn_from_shapes(
     """How records are moved, by the shapes of those of both sides. `apart`: the objects of the source's that are taken apart."""
     if not source.records:
         return assumed
-    apart = apart or TakenApart(source)
+    apart = apart or TakenApart(source, own=assumed.resource)
     source, target, schema = apart.shape(source), apart.shape(target), apart.schema(schema)
     known = known._replace(of_target=target.fields)
     payload = schema.create if assumed.created else schema.change
@@ -116,18 +116,21 @@ def learn_from_shapes(
         proved = {*target.fields, *known.contradicted, *(names.keys() - known.contradicted_in_source)}
     method = schema.change.method if payload and schema.change else ""
     learned = _from_names(assumed, names, shown, spellings, payload, known, method)
-    learned = _without_unread(learned, assumed, known.read)
+    content = {AUTHORS} if assumed.resource == PUBLICATIONS else set[str]()
+    learned = _without_unread(learned, assumed, known.read, content)
     decided = {key for name, field in learned.fields.items() for key in field.keys_sent(name)} | learned.left_out.keys()
     left_out = {
         name: LeftOut.UNKNOWN_REFERENCE if name in known.by_kind else _why_left_out(name, payload, schema, field)
         for name, field in shown.items()
         if name not in decided
     }
-    content = {AUTHORS} if assumed.resource == PUBLICATIONS else set[str]()
+    plain_within = [
+        name for name, field in learned.fields.items() if name.partition("/")[0] in content and not field.refers
+    ]
     learned = _with_lists(msgspec.structs.replace(learned, left_out=left_out | learned.left_out), apart.lists, content)
     takes = {
         name: described_rule(names.get(name), target.fields.get(name), with_choices=name not in known.contradicted)
-        for name in (*learned.fields, *learned.required)
+        for name in (*learned.fields, *learned.required, *plain_within)
         if name not in learned.references and name not in known.contradicted_in_source
     }
     proved |= objects_of(proved)
@@ -176,11 +179,20 @@ def _other_spellings(source: Collection[str], target: Iterable[str]) -> dict[str
     return {name: key for key, name in alike.items() if name not in source}
 
 
-def _without_unread(learned: ResourceType, assumed: ResourceType, read: Collection[str]) -> ResourceType:
-    """The type without references to resources that are not read, where a record goes without them: their numbers are of the source."""
+def _without_unread(
+    learned: ResourceType, assumed: ResourceType, read: Collection[str], content: Container[str]
+) -> ResourceType:
+    """The type without references to resources that are not read, where a record goes without them: their numbers are of the source.
+
+    The objects of a list in `content` go without them, and the target keeps its own there.
+    """
     if assumed.needs_references:
         return learned
-    unread = {name for name, resources in learned.references.items() if not {*resources} <= {*read}}
+    unread = {
+        name
+        for name, resources in learned.references.items()
+        if not {*resources} <= {*read} and name.partition("/")[0] not in content
+    }
     left_out = {key: LeftOut.LINK for name in unread for key in learned.fields[name].keys_sent(name)}
     return msgspec.structs.replace(
         learned,

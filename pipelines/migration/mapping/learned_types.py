@@ -127,7 +127,7 @@ class TypeLearner:
     def _learn(self, **known: Any) -> ResourceType:
         """The type, with what is known of its fields now."""
         whole, of_target = self._shapes
-        self.apart = TakenApart(whole, self.by_kind, self._links, self._asked_within)
+        self.apart = TakenApart(whole, self.by_kind, self._links, self._asked_within, self.assumed.resource)
         self.source, self.schema = self.apart.shape(whole), self.apart.schema(self._described)
         contradicted_in_source = set[str]()
         if self._same_service and self.assumed.sends_unproved:

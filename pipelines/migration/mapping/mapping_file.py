@@ -115,6 +115,7 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             proposed = next((by_key[key] for key in fields[name].keys_of(name) if key in by_key), PLAIN)
             fields[name] = fields[name].with_questions_of(proposed)
         parts = [part for name, field in fields.items() for part in field.parts(name)]
+        by_path = dict(parts)
         sent = {key for path, part in parts for key in part.keys_sent(path)} | self.after_create.keys()
         unsent = {
             key: LeftOut.NOT_MAPPED
@@ -139,9 +140,9 @@ class ResourceMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 fields=fields,
                 keys=_without_waiting(self.keys or learned.keys, fields, learned.resource),
                 takes={
-                    name: _with_answers(rule, fields[name])
+                    name: _with_answers(rule, by_path[name])
                     for name, rule in learned.takes.items()
-                    if name in fields and not fields[name].refers  # its line says in which form it is sent
+                    if name in by_path and not by_path[name].refers  # its line says in which form it is sent
                 },
                 left_out={key: why for key, why in learned.left_out.items() if key not in sent} | unsent,
                 unproved=tuple(name for name in fields if name in learned.unproved or name not in learned.fields),

@@ -15,10 +15,12 @@ from pipelines.records.additional_fields import is_managed
 from pipelines.records.paths import ATTRIBUTES, DATA, RELATIONSHIPS, as_part, members_apart
 from pipelines.records.shapes.field_names import (
     in_words,
+    is_named_as_id,
     may_name_records,
     names_own_kind,
     reference_stem,
     resource_named,
+    singular,
     stem_of,
 )
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
@@ -29,7 +31,7 @@ class TakenApart:
     """The objects of a resource that are taken apart.
 
     `typed`: paths of ids with a kind beside them; `links`: path of a reference whose objects say something of the link → which members;
-    `asked_within`: paths of values that are asked about, whatever their names, and of the objects that have them.
+    `asked_within`: paths of values that are asked about, whatever their names, and of the objects that have them; `own`: the resource.
     """
 
     def __init__(
@@ -38,8 +40,9 @@ class TakenApart:
         typed: Collection[str] = (),
         links: Mapping[str, Collection[str]] | None = None,
         asked_within: Collection[str] = (),
+        own: str = "",
     ) -> None:
-        self._typed, self._links, self._asked_within = typed, links or {}, asked_within
+        self._typed, self._links, self._asked_within, self._own = typed, links or {}, asked_within, own
         self._links_in_words = {*map(in_words, self._links)}
         """The records to which these lead have filled their ids themselves; who refers to them sends one."""
         self._objects = dict[str, Container[str]]()
@@ -69,7 +72,7 @@ class TakenApart:
         if path in self._links:
             self._objects[in_words(path)] = {"id", *map(in_words, self._links[path])}
             self._look_into({name: members[name] for name in self._links[path] if name in members}, f"{path}/")
-        elif is_tree(objects) or (is_embedded(path, objects) and not is_typed):
+        elif is_tree(objects) or (is_embedded(path, objects, self._own) and not is_typed):
             return False
         else:
             others = members.keys() - ({"id", "links", "meta"} if DATA in members else {"id"})
@@ -203,9 +206,19 @@ def objects_without_ids(fields: Mapping[str, FieldShape], above: str = "") -> It
             yield from objects_without_ids(objects.members, f"{path}/")
 
 
-def is_embedded(path: str, objects: FieldShape) -> bool:
-    """Whether objects are the records to which they refer, with a number of their own below the name of a resource."""
-    return objects.has_ids and resource_named(reference_stem(path)) is not None
+def is_embedded(path: str, objects: FieldShape, own: str) -> bool:
+    """Whether objects are the records to which they refer, with a number of their own below the name of a resource.
+
+    Where another member is called like them, as in `publications: [{"id": 9, "publication_id": 7}]`, the number is that of the entry alone;
+    of records of their own resource, that may be the one above them. `own`: the resource that has them.
+    """
+    resource, name = resource_named(reference_stem(path)), singular(stem_of(path.rpartition("/")[2]))
+    called_alike = (
+        member
+        for member, field in objects.members.items()
+        if (is_named_as_id(member) or field.has_ids) and singular(stem_of(member)) == name
+    )
+    return objects.has_ids and resource is not None and (resource == own or not any(called_alike))
 
 
 def is_tree(objects: FieldShape) -> bool:

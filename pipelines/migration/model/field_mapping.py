@@ -202,21 +202,21 @@ class FieldMapping(
         return {self.kind: kind, "id": number} if isinstance(kind, str) else number
 
     def with_ids(self, form: Any, new_id: Callable[[str, Any], Any]) -> Any:
-        """The value that it has as it is compared, with other ids. `new_id`: resource and id → the id that takes its place."""
+        """The value that it has as it is compared, with other ids. `new_id`: resource and id → the id that takes its place.
+
+        Where that is None, the objects of a list go without the reference.
+        """
         if not self.refers:
             return form
         if isinstance(form, list):
             return [self.with_ids(entry, new_id) for entry in form]
         if self.entries:
-            return {name: self.entries[name].with_ids(value, new_id) for name, value in form.items()}
+            members = {name: self.entries[name].with_ids(value, new_id) for name, value in form.items()}
+            return {name: member for name, member in members.items() if member is not None}
         number = new_id(self.resource_of(form), form.get("id") if isinstance(form, dict) else form)
-        if not isinstance(form, dict) or (not self.kind and isinstance(number, dict)):
+        if number is None or not isinstance(form, dict) or (not self.kind and isinstance(number, dict)):
             return number
         return ({self.kind: form[self.kind]} if self.kind in form else {}) | {"id": number}
-
-    def without_references(self, form: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The objects of its list as they are compared, without the ids of other records."""
-        return [{name: value for name, value in entry.items() if not self.entries[name].refers} for entry in form]
 
     def payload(self, name: str, form: Any) -> dict[str, Any]:
         """The fields of a request's body that set it, by their paths."""

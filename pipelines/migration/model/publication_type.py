@@ -12,14 +12,13 @@ from typing import Any, Self
 import msgspec
 
 from pipelines.migration.model.comparable import CONTENT, Form
-from pipelines.migration.model.field_mapping import PLAIN, FieldMapping, plain
+from pipelines.migration.model.field_mapping import FieldMapping, plain
 from pipelines.migration.model.resource_types import (
     PUBLICATIONS,
     USERS,
     ResourceType,
     Stage,
     content_digest,
-    why_unsendable,
     without_signed_addresses,
 )
 from pipelines.records.additional_fields import is_empty
@@ -35,7 +34,7 @@ from pipelines.records.matching import (
     same_title,
     with_plain_blanks,
 )
-from pipelines.records.paths import members_apart, objects_of
+from pipelines.records.paths import objects_of, within
 from pipelines.records.residue import PICTURES, without_addresses
 from pipelines.records.tables.publication_fields import (
     AUTHOR_KEYS,
@@ -145,36 +144,24 @@ class PublicationType(ResourceType, frozen=True):
         return objects, _FILES.union(keys, objects)
 
     @cached_property
-    def _parts_of_authors(self) -> tuple[dict[str, FieldMapping], set[str]]:
-        """What is sent of an author besides the documented members, and the objects within authors that are taken apart for that."""
-        entries = self.fields.get(AUTHORS, PLAIN).entries
-        parts = {name: part for name, part in entries.items() if name not in AUTHOR_KEYS}
-        within = (path.removeprefix(f"{AUTHORS}/") for path in self.left_out if path.startswith(f"{AUTHORS}/"))
-        return parts, objects_of([*within, *(key for name, part in parts.items() for key in part.keys_sent(name))])
+    def _author(self) -> ResourceType | None:
+        """What authors have besides the documented members, as records of their own; None where nothing is known of that."""
+        parts = {name: part for name, part in self.fields[AUTHORS].entries.items() if name not in AUTHOR_KEYS}
+        left_out, takes = within(AUTHORS, self.left_out), within(AUTHORS, self.takes)
+        return ResourceType("", parts, (), takes=takes, left_out=left_out) if parts or left_out else None
 
     def _parts_of_author(self, rest: dict[str, Any]) -> AuthorParts:
-        parts, objects = self._parts_of_authors
-        values, whole = dict[str, Any](), self.left_out.get(AUTHORS, "")
-        unsent = members_apart(rest, objects) if objects else rest
-        why = {path: self.left_out.get(f"{AUTHORS}/{path}", "") for path in unsent}
-        why = {path: reason if reason not in ("", LeftOut.NOT_MAPPED) else whole for path, reason in why.items()}
-        for name, part in parts.items():
-            value, keys = part.read(rest, name), part.keys_sent(name)
-            try:
-                form = None if is_empty(value) else part.form_of(value)
-            except ValueError:
-                why |= dict.fromkeys(keys, why_unsendable(part, value))
-                continue
-            unsent = {path: member for path, member in unsent.items() if path not in keys}
-            if not is_empty(form):
-                values[name] = form
-        return AuthorParts(values, unsent, why)
+        if self._author is None:
+            return AuthorParts({}, {name: value for name, value in rest.items() if not is_empty(value)}, {})
+        form, whole = self._author.form(rest), self.left_out.get(AUTHORS, LeftOut.NOT_MAPPED)
+        why = {path: whole if code == LeftOut.NOT_MAPPED else code for path, code in form.why.items()}
+        return AuthorParts(form.values, form.unsent, why)
 
     def _without_references_of_authors(self, compared: Mapping[str, str]) -> Mapping[str, str]:
         """Compared fields without the records to which authors lead, whose numbers are valid in their own library only."""
         if AUTHORS not in self.references or AUTHORS not in compared:
             return compared
-        authors = self.fields[AUTHORS].without_references(msgspec.json.decode(compared[AUTHORS]))
+        authors = self.fields[AUTHORS].with_ids(msgspec.json.decode(compared[AUTHORS]), lambda *_: None)
         return {**compared, AUTHORS: compact_json(authors)}
 
     def form(self, record: Mapping[str, Any]) -> Form:

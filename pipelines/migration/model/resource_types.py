@@ -315,7 +315,10 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 
     @property
     def sent_without_references(self) -> frozenset[str]:
-        """Lists whose objects say something without the records to which they lead, and are sent at once where those are not there."""
+        """Lists whose objects say something without the records to which they lead, such as authors.
+
+        An object is sent at once without one that is not there yet, and without one that the target lacks; there the target keeps its own.
+        """
         return frozenset()
 
     @property
@@ -368,7 +371,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             try:
                 value = self.fields[name].form_of(value)
             except ValueError:
-                why[name] = why_unsendable(self.fields[name], value)
+                why[name] = self._why_unsendable(name, value)
                 continue
             rule = self.takes.get(name)
             if rule is not None and (refusal := rule.refusal(value)) is not None:
@@ -385,6 +388,14 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
                 resource = resource_named(stem_of(name))
                 if link and resource and resource not in {self.resource, *self.referred}:
                     yield f"{holder}.{name}", link, LeftOut.LINK
+
+    def _why_unsendable(self, name: str, value: Any) -> LeftOut:
+        if name in self.references:
+            return LeftOut.NO_RECORD
+        if self.fields[name].asks_about(value):
+            return LeftOut.UNKNOWN_REFERENCE
+        text = compact_json(without_addresses(value))
+        return LeftOut.SIGNED if without_signatures(text) != text else LeftOut.NOT_SENDABLE
 
     def empty_values(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a record with an empty text or list, which a new record gets as it is, and what fills those that it lacks.
@@ -540,16 +551,6 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 
 
 _ANY = FieldRule()
-
-
-def why_unsendable(field: FieldMapping, value: Any) -> LeftOut:
-    """Why a value has no form in which this field could be sent."""
-    if field.refers:
-        return LeftOut.NO_RECORD
-    if field.asks_about(value):
-        return LeftOut.UNKNOWN_REFERENCE
-    text = compact_json(without_addresses(value))
-    return LeftOut.SIGNED if without_signatures(text) != text else LeftOut.NOT_SENDABLE
 
 
 def _filled_by_service(path: str, field: FieldMapping, value: Any) -> Iterator[tuple[str, Any]]:

@@ -205,6 +205,13 @@ class TargetComparison:
         ]
         return reference.value(self.types[row.resource].fields[name], ids)
 
+    def is_led(self, row: PlanRow, name: str) -> bool:
+        """Whether all records to which a reference leads are in the target by now."""
+        return all(
+            planned is not None or self.step.journal.target_id_of(resource, source_id) is not None
+            for resource, source_id, planned in row.references[name].records
+        )
+
     def differing(self, located: Located, compared: Mapping[str, str]) -> dict[str, str | None]:
         """Each field that differs from the plan, with the digest that it should have. `compared`: the record as it is."""
         row, resource_type = located.row, self.types[located.row.resource]

@@ -391,12 +391,18 @@ def _schema_of(
 
 def without_questions(learned: ResourceType) -> ResourceType:
     """The type without references of which it is unknown where they lead, or how they are added to their list, where no file asks."""
-    fields = {name: field for name, field in learned.fields.items() if not field.is_open}
-    unsent = {
+    fields, authors = {**learned.fields}, learned.fields.get(AUTHORS)
+    unsent = dict[str, LeftOut]()
+    if authors is not None and learned.resource == PUBLICATIONS:
+        entries = {name: part for name, part in authors.entries.items() if not part.is_open}
+        fields[AUTHORS] = replace(authors, entries=entries)
+        unsent = {f"{AUTHORS}/{name}": LeftOut.UNKNOWN_REFERENCE for name in authors.entries.keys() - entries.keys()}
+    unsent |= {
         name: LeftOut.LINK if field.post == OPEN else LeftOut.UNKNOWN_REFERENCE
-        for name, field in learned.fields.items()
+        for name, field in fields.items()
         if field.is_open
     }
+    fields = {name: field for name, field in fields.items() if name not in unsent}
     return replace(learned, fields=fields, left_out=learned.left_out | unsent).without_parts_of_links()
 
 

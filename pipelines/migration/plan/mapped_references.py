@@ -6,7 +6,7 @@ request sets once all records are there: its own resource may have circles, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -43,6 +43,8 @@ class MappedForm(NamedTuple):
     """References are ids of the target; one to a record that is still to be created is `{"source": id}`."""
     references: dict[str, PlannedReference]
     """Field → references to records that are still to be created."""
+    at_once: dict[str, Any]
+    """Field of these whose value is sent without them first → that value."""
     unsent: dict[str, Any]
     """Path → value that is not sent, and in `why` the code of the reason."""
     why: dict[str, str]
@@ -55,10 +57,10 @@ class MappedForm(NamedTuple):
     """The requests of their own that set fields, once it is created: as `ResourceType.after_create` names them."""
 
 
-def mapped(resource_type: ResourceType, form: Form, find_target: FindTarget) -> MappedForm:
-    """The record with its references led to what they are in the target."""
+def mapped(resource_type: ResourceType, form: Form, find_target: FindTarget, there: Form | None = None) -> MappedForm:
+    """The record with its references led to what they are in the target. `there`: what the target has, where the record is there."""
     values, unsent, why = {**form.values}, {**form.unsent}, {**form.why}
-    references: dict[str, PlannedReference] = {}
+    references, at_once = dict[str, PlannedReference](), dict[str, Any]()
     after = tuple(
         resource_type.action_of(path, unsent[path]) for path, code in why.items() if code == LeftOut.BY_ACTION
     )
@@ -68,44 +70,103 @@ def mapped(resource_type: ResourceType, form: Form, find_target: FindTarget) -> 
     for name in resource_type.references:
         if name not in values:
             continue
-        field, many = resource_type.fields[name], isinstance(values[name], list)
-        records, planned = list[Referred](), list[Any]()
-        for position, entry in enumerate(several(values[name])):
-            led_to = list[Referred]()
-            try:
-                planned.append(field.with_ids(entry, partial(_led_to, find_target, led_to)))
-            except _MissingRecordError as missing:
-                path, referred = f"{name}[{position}]" if many else name, missing.resource
-                code = _WHY_OF_KIND.get(referred, resource_type.why_missing(name))
-                rest, left_out = _without_records(resource_type, name, path, entry)
-                planned += rest
-                unsent |= left_out
-                why |= dict.fromkeys(left_out, code)
-                is_needed = resource_type.needs_references and code == LeftOut.NO_RECORD and not many
-                if is_needed and not is_written_later(referred, resource_type.resource):
-                    reason = AT_MISSING_LOCATION if referred == LOCATIONS else REFERENCE_MISSING
-            else:
-                records += led_to
+        field, led = resource_type.fields[name], _Led(resource_type, name, find_target)
+        planned = led.lead(values[name], there.values.get(name, ()) if there else ())
+        unsent |= led.unsent
+        why |= led.why
+        reason = led.reason or reason
         if not planned:
             del values[name]
             continue
-        values[name] = planned if many else planned[0]
-        if any(record.target_id is None for record in records):
-            references[name] = PlannedReference(records, values[name])
+        values[name] = planned if isinstance(values[name], list) else planned[0]
+        if any(record.target_id is None for record in led.records):
+            references[name] = PlannedReference(led.records, values[name])
+            at_once |= {name: field.with_ids(planned, _known)} if led.goes_without else {}
     not_taken = {path.partition("[")[0] for path in unsent}
     lacking = {name for name in resource_type.required if name not in values and name not in form.empty}
     if reason is None and lacking:
         reason = REQUIRED_NOT_TAKEN if lacking <= not_taken else REQUIRED_MISSING
     unknown = not_taken.intersection((*resource_type.references, *resource_type.learned)) - values.keys()
-    return MappedForm(values, references, unsent, why, frozenset(unknown), form.empty, reason, after)
+    return MappedForm(values, references, at_once, unsent, why, frozenset(unknown), form.empty, reason, after)
 
 
-def _without_records(resource_type: ResourceType, name: str, path: str, entry: Any) -> tuple[list[Any], dict[str, Any]]:
-    """What is sent of an entry that leads to a record which the target lacks; and path → value of what is not."""
-    if name not in resource_type.sent_without_references:
-        return [], {path: entry}
-    rest = resource_type.fields[name].without_references([entry])
-    return rest, {f"{path}.{member}": value for member, value in entry.items() if member not in rest[0]}
+class _Led:
+    """The references of one field of a record, led to what they are in the target."""
+
+    def __init__(self, resource_type: ResourceType, name: str, find_target: FindTarget) -> None:
+        self._type, self._name, self._find_target = resource_type, name, find_target
+        self._field, self.goes_without = resource_type.fields[name], name in resource_type.sent_without_references
+        self.records = list[Referred]()
+        """The records to which they lead, in their order."""
+        self.unsent, self.why = dict[str, Any](), dict[str, str]()
+        """As `MappedForm`."""
+        self.reason: str | None = None
+
+    def lead(self, value: Any, there: Any) -> list[Any]:
+        """The value, or those of a list, as they are sent. `there`: what the target has."""
+        return self._objects(value, there) if self.goes_without else self._entries(value)
+
+    def _entries(self, value: Any) -> list[Any]:
+        """Those that lead to a record."""
+        many, planned = isinstance(value, list), list[Any]()
+        for position, entry in enumerate(several(value)):
+            led_to = list[Referred]()
+            try:
+                planned.append(self._field.with_ids(entry, partial(_led_to, self._find_target, led_to)))
+            except _MissingRecordError as missing:
+                code = self._leave(f"{self._name}[{position}]" if many else self._name, entry, missing.resource)
+                is_needed = self._type.needs_references and code == LeftOut.NO_RECORD and not many
+                if is_needed and not is_written_later(missing.resource, self._type.resource):
+                    self.reason = AT_MISSING_LOCATION if missing.resource == LOCATIONS else REFERENCE_MISSING
+            else:
+                self.records += led_to
+        return planned
+
+    def _objects(self, forms: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """All of them, without references which lead nowhere: the target keeps what it has in place of these."""
+        planned = list[dict[str, Any]]()
+        for position, form in enumerate(forms):
+            members, kept = dict[str, Any](), self._like(position, form, there)
+            for member, value in form.items():
+                part, led_to = self._field.entries[member], list[Referred]()
+                try:
+                    members[member] = part.with_ids(value, partial(_led_to, self._find_target, led_to))
+                except _MissingRecordError as missing:
+                    self._leave(f"{self._name}[{position}].{member}", value, missing.resource)
+                    led_to = []
+                    if member in kept:
+                        members[member] = part.with_ids(kept[member], partial(_as_it_is, led_to))
+                self.records += led_to
+            planned.append(members)
+        return planned
+
+    def _like(self, position: int, form: Mapping[str, Any], there: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """The object of the target that is the same but for its references, so far as only one may be it."""
+        without = self._field.with_ids(form, _nothing)
+        alike = [number for number, other in enumerate(there) if self._field.with_ids(other, _nothing) == without]
+        if position in alike:
+            return there[position]
+        return there[alike[0]] if len(alike) == 1 else {}
+
+    def _leave(self, path: str, value: Any, resource: str) -> str:
+        """Note a value that is not sent, since the record that it leads to is missing; returns the code of the reason."""
+        self.unsent[path], self.why[path] = value, _WHY_OF_KIND.get(resource, self._type.why_missing(self._name))
+        return self.why[path]
+
+
+def _nothing(_resource: str, _number: Any) -> None:
+    """No id in place of any."""
+
+
+def _known(_resource: str, number: Any) -> Any:
+    """The id of a record that the target has; None for `{"source": id}`."""
+    return None if isinstance(number, dict) else number
+
+
+def _as_it_is(records: list[Referred], resource: str, number: RecordId) -> RecordId:
+    """The id of a record of the target itself, which is noted in `records`."""
+    records.append(Referred(resource, number, number))
+    return number
 
 
 class _MissingRecordError(Exception):

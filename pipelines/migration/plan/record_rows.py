@@ -58,7 +58,11 @@ class Outcome(NamedTuple):
 def compared_fields(resource_type: ResourceType, ids: TargetIds) -> list[str]:
     """References to a resource that was not matched are compared within one library only, whose ids they are."""
     references = resource_type.references
-    return [name for name in resource_type.fields if all(map(ids.knows, references.get(name, ())))]
+    return [
+        name
+        for name in resource_type.fields
+        if name in resource_type.sent_without_references or all(map(ids.knows, references.get(name, ())))
+    ]
 
 
 def outcome_of(resource_type: ResourceType, match: Match, fields: Sequence[str], *, overwrite: bool) -> Outcome:
@@ -161,12 +165,14 @@ class RowMaker:
         references = {name: reference for name, reference in match.source.references.items() if name in sent}
         for name in resource.posted.keys() & {*sent}:
             references[name] = self._added_later(name, match.source.values.get(name, []), references.get(name))
-        at_once = [name for name in sent if name not in references or name in resource.sent_without_references]
+        at_once = [name for name in sent if name not in references or name in match.source.at_once]
         same = outcome.with_verdict(FieldVerdict.SAME)
         kept = outcome.both(
             name for name in same if name in match.wanted and outcome.source.get(name) != outcome.target.get(name)
         )
         expected = self._expected(outcome, at_once, same, kept, references)
+        first = {name: value for name, value in match.source.at_once.items() if name in at_once}
+        expected |= {name: digest(text) for name, text in resource.compared(first).items()}
         described = files_of(match.described)
         files = self._files(match, described, outcome.action)
         if action == Action.UNCHANGED and any(file.action == FileAction.UPLOAD for file in files):
@@ -222,12 +228,8 @@ class RowMaker:
 
     def _payload(self, match: Match, names: Sequence[str], *, is_new: bool) -> dict[str, Any]:
         """What is sent. An emptied field gets what the source has, else an empty list or null."""
-        values, empty = {**match.source.values}, match.source.empty
+        values, empty = match.source.values | match.source.at_once, match.source.empty
         replaced = match.target.values if match.target is not None else {}
-        values |= {
-            name: self.resource_type.fields[name].without_references(values[name])
-            for name in self.resource_type.sent_without_references & match.source.references.keys()
-        }
         payload = {
             name: values[name]
             if name in values

@@ -211,8 +211,11 @@ class _Decision:
 
     def _revert_fields(self, entry: JournalEntry) -> None:
         """Give the old value back to each field that still has the written value; leave the other fields."""
-        written, edited = entry.held or entry.wanted, []
-        old_values = {name: self._item.row.before.get(name) for name in entry.wanted}
+        written, edited, row = entry.held or entry.wanted, [], self._item.row
+        # Of a list that was sent without links first, the link is what is there now, and what was sent first was there before it
+        linked = {name for link in self._item.links for name in link.wanted} if entry.kind == WriteKind.PATCH else ()
+        first = row.payload if row.action == Action.CREATE else {}
+        old_values = {name: row.before.get(name, first.get(name)) for name in entry.wanted if name not in linked}
         before = self._type.compared_record(old_values)
         for name, value in old_values.items():
             text = self._record.fields.get(name)

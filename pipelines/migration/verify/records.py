@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 KEPT = "the service keeps it otherwise than an earlier plan sent it"
+_NOT_LED = "a record to which it refers is not created yet"
 
 
 def check_records(comparison: TargetComparison, discrepancies: Discrepancies) -> tuple[int, int]:
@@ -105,7 +106,10 @@ def _add(
             if not resource_type.personal:
                 expected, present = display_both(name, value_of(planned), value_of(now.get(name)), MOST_CHARACTERS)
             texts = {"field": name, "wanted": expected, "found": present}
-            discrepancies.add([row.finding(DIFFERING, _why(located, name, now), target_id=located.target_id, **texts)])
+            why = _why(located, name, now)
+            if name in row.references and not comparison.is_led(row, name):
+                why, texts["wanted"] = _NOT_LED, ""
+            discrepancies.add([row.finding(DIFFERING, why, target_id=located.target_id, **texts)])
 
 
 def _why(located: Located, name: str, now: Mapping[str, str]) -> str:

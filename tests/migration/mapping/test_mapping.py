@@ -407,6 +407,49 @@ def test_a_record_to_which_an_author_leads_is_sent_with_the_author(tmp_path: Pat
     ), "numbers are valid in their own library only"
 
 
+def test_the_target_keeps_a_reference_of_an_author_that_leads_nowhere(tmp_path: Path) -> None:
+    """So far as only one of its authors is the same; another reference of that author is sent."""
+    record = {"id": 1, "title": "T", "authors": [AUTHOR | {"authority_id": 5, "user_id": 6}, {"name": "B"}]}
+    members = {"orcid": "string", "authority_id": "integer", "user_id": "integer"}
+    schema = takes(title="string", authors=takes_of_author(**members))
+    learner = learner_of(tmp_path, [record], schema, "publications", ["authorities", "users"])
+    learned = publication_type(STANDARD_KINDS, learned=file_of(text_of([learner])).follow(learner.type))
+    for there, kept in (
+        ([{"name": "B"}, AUTHOR | {"authority_id": 77}], {"authority_id": 77}),
+        ([AUTHOR | {"authority_id": 77, "orcid": "another"}], {}),
+        ([{"name": "B"}, AUTHOR | {"authority_id": 77}, AUTHOR], {}),
+    ):
+        form = learned.form({"id": 2, "title": "T", "authors": there})
+        sent = mapped(learned, learned.form(record), lambda resource, _: (resource == "users", 9), form)
+        known = {name: AUTHOR[name] for name in ("name", "type", "orcid")}
+        assert sent.values["authors"] == [known | kept | {"user_id": 9}, {"name": "B", "type": "person"}]
+        assert sent.why["authors[0].authority_id"] == LeftOut.NO_RECORD
+
+
+def test_members_of_authors_that_the_target_does_not_take_are_left_out(tmp_path: Path) -> None:
+    """Each with its own reason, at any depth; what is empty is none."""
+    unit = {"authority_id": 5, "role": "lead", "note": "n"}
+    author = {"name": "A", "type": "person", "born": "around 1950", "units": [unit], "agent": None}
+    units = of_type(
+        "array", entries=of_type("object", members={"authority_id": of_type("integer"), "role": of_type("")})
+    )
+    schema = takes(title="string", authors=takes_of_author(born="integer", units=units, agent="string"))
+    record = {"id": 1, "title": "T", "authors": [author, {"name": "B", "born": 1950, "agent": "x"}]}
+    learner = learner_of(tmp_path, [record], schema, "publications", ["authorities"])
+    form = publication_form(text_of([learner]), learner, record)
+    assert form.values["authors"][0] == {"name": "A", "type": "person", "units": [{"authority_id": 5, "role": "lead"}]}
+    assert form.why == {"authors[0].born": LeftOut.OTHER_TYPE, "authors[0].units/note": LeftOut.NOT_DESCRIBED}
+
+
+def test_the_number_of_an_entry_beside_a_reference_called_like_its_list_is_no_link(tmp_path: Path) -> None:
+    """As in rows of a junction; but among records of their own resource, the reference may be the record above."""
+    record = {"id": 1, "title": "A", "collections": [{"id": 5, "collections_id": 6, "sort": 1}]}
+    learned = learner_of(tmp_path, [record], None, "tasks", ["collections"]).type
+    parts = learned.fields["collections"].entries
+    assert (parts["collections_id"].leads_to, {*parts}) == ("collections", {"collections_id", "sort"})
+    assert "id" in learner_of(tmp_path, [record], None, "collections").type.fields["collections"].entries
+
+
 def test_numbers_of_authors_that_may_be_ids_are_asked_about(tmp_path: Path) -> None:
     """Until then, authors are sent as documented. An answer that they are none sends them as they stand."""
     record = {"id": 1, "title": "T", "authors": [AUTHOR | {"mark": 5}, {"name": "B", "mark": 6}]}

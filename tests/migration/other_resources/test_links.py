@@ -255,6 +255,41 @@ def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back
     assert meaning(pair) == before
 
 
+def names_of_authors(pair: LibraryPair) -> tuple[int, list[str]]:
+    """Id and authors of the publication in the target whose author leads to records."""
+    title = max(records_of(pair, "publications", "library").items())[1]["title"]
+    record = record_named(records_of(pair, "publications"), title, "title")
+    return record["id"], [author["name"] for author in record["authors"]]
+
+
+@pytest.mark.long
+def test_authors_are_there_before_the_records_to_which_they_lead(pair: LibraryPair) -> None:
+    """Where such a record is refused, the next plan sets the link. A reference that the source lost stays in the target."""
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    pair.sandbox.fault("status", "target", method="POST", path="/authorities$", status=422, times=100)
+    pair.apply(plan)
+    pair.sandbox.reset("faults")
+    assert names_of_authors(pair)[1] == ["Bo", "Ada"]
+    [waiting] = [found for found in pair.verify(plan).findings if found.field == "authors"]
+    assert (waiting.wanted, waiting.problem) == ("", "a record to which it refers is not created yet")
+    pair.apply(pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES))
+    assert moved(pair) == moved(pair, "library")
+    assert pair.plan(back_up(pair, "third"), resources=ALL_RESOURCES).facts.empty
+    without = pair.plan(back_up(pair, "fourth"), resources=("publications",))
+    assert without.facts.empty, "the target keeps what this plan knows nothing of"
+    assert moved(pair) == moved(pair, "library")
+
+
+@pytest.mark.long
+def test_undo_leaves_the_authors_of_a_publication_that_people_changed(pair: LibraryPair) -> None:
+    plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
+    pair.apply(plan)
+    publication, authors = names_of_authors(pair)
+    pair.call("PATCH", f"publications/{publication}", {"abstract": "Changed by people"})
+    pair.undo(plan, really=True)
+    assert names_of_authors(pair) == (publication, authors)
+
+
 @pytest.mark.long
 def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(pair: LibraryPair) -> None:
     """Where the publications of a collection tell it from others, they do so as well before the publications are planned."""
