@@ -91,3 +91,18 @@ def test_a_drill_names_what_bookferry_left_out_and_what_the_snapshot_lacks(pair:
     assert "Bookferry does not know which records those are" in references
     assert "target" not in " ".join(result.problems)
     assert result.lost == "left out by Bookferry: 6 references"
+
+
+def test_a_drill_restores_what_authors_have_besides(pair: LibraryPair) -> None:
+    """The records to which they lead, too; of one that the snapshot lacks, the reference is named."""
+    data = open_data(load_settings(pair.config))
+    author = {"name": "Ada", "type": "person", "orcid": "0000-0002-1825-0097", "authority_id": 7}
+    records: dict[str, list[dict[str, object]]] = {
+        "publications": [{"id": 1, "title": "Tides", "authors": [author, {"name": "Bo", "authority_id": 8}]}],
+        "authorities": [{"id": 7, "name": "Lovelace"}],
+    }
+    payloads = {resource: [json.dumps(record) for record in some] for resource, some in records.items()}
+    result = drill_snapshot(pair, publish_records(data, payloads))
+    assert (result.ok, result.records, result.lost) == (True, 2, "left out by Bookferry: 1 reference")
+    [reference] = result.problems
+    assert reference.startswith("1 reference: authors[].authority_id.")

@@ -569,11 +569,12 @@ _FIELD_NAME = re.compile(r"[\w-]{1,60}")
 def additional_names(names: Iterable[str], publications: ResourceType) -> list[str]:
     """Those of the names of a source's fields of which publications may have more than the documented ones, in alphabetical order.
 
-    Of names that differ only in case, which a table cannot tell apart, the first counts.
+    Of names that differ only in case, which a table cannot tell apart, the first counts. Authors are among them where they have parts,
+    such as `authors[].orcid`.
     """
-    additional: dict[str, str] = {}
+    names, additional = [*names], dict[str, str]()
     for name in names:
         is_known = name in publications.ruled or (is_managed(name) and not is_counter(name))
         if not is_known and _FIELD_NAME.fullmatch(name) and len(additional) < MOST_ADDITIONAL:
             additional.setdefault(name.lower(), name)
-    return sorted(additional.values())
+    return sorted({*additional.values(), *(AUTHORS for name in names if name.startswith(f"{AUTHORS}["))})

@@ -41,7 +41,12 @@ def _payload(payload: PayloadSchema | None) -> PayloadSchema | None:
 
 
 def _parts(fields: Mapping[str, FieldSchema]) -> dict[str, FieldSchema]:
-    """These fields; that of authors has what is described besides, and is absent where that is nothing."""
+    """These fields; that of authors has what is described besides, and is absent where that is nothing.
+
+    One without a type takes anything.
+    """
+    if AUTHORS in fields and not fields[AUTHORS].types:
+        return {**fields}
     others = {name: field for name, field in fields.items() if name != AUTHORS}
     objects = fields[AUTHORS].entries if AUTHORS in fields else None
     members = {name: part for name, part in (objects.members if objects else {}).items() if name not in _NOT_LEARNED}

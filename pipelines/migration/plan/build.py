@@ -197,8 +197,7 @@ class PlanBuilder:
         A backup counts the fields that nobody documents: of a source without any, no record is read here.
         """
         counted, assumed = self._request.source.manifest.residue.get(resource), self._assumed[resource]
-        of_authors = any(path.startswith(f"{AUTHORS}[") for path in counted or ())
-        has_others = counted is None or of_authors or bool(additional_names(counted, assumed))
+        has_others = counted is None or bool(additional_names(counted, assumed))
         listing = self._source[resource]
         described = self._description.resources.get(resource) if self._description else None
         mapped = self._request.mapping.resources.get(resource) if self._request.mapping else None
