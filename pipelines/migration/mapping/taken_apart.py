@@ -72,7 +72,7 @@ class TakenApart:
         if path in self._links:
             self._objects[in_words(path)] = {"id", *map(in_words, self._links[path])}
             self._look_into({name: members[name] for name in self._links[path] if name in members}, f"{path}/")
-        elif is_tree(objects) or (is_embedded(path, objects, self._own) and not is_typed):
+        elif is_tree(objects) or (is_embedded(path, objects) and not (is_typed or self._are_rows(path, field))):
             return False
         else:
             others = members.keys() - ({"id", "links", "meta"} if DATA in members else {"id"})
@@ -94,6 +94,19 @@ class TakenApart:
         if objects is not field:
             self.lists[path] = field
         return True
+
+    def _are_rows(self, path: str, field: FieldShape) -> bool:
+        """Whether a list has rows of a junction, as `publications: [{"id": 9, "publication_id": 7}]`: the number is that of the row alone.
+
+        What has a name is a record; of records of their own resource, the other may be the one above them.
+        """
+        objects, name = field.entries, singular(stem_of(path.rpartition("/")[2]))
+        if objects is None or resource_named(name) == self._own or not _NAMES.isdisjoint(objects.members):
+            return False
+        return any(
+            member.seen == objects.seen and (is_named_as_id(key) or member.has_ids) and singular(stem_of(key)) == name
+            for key, member in objects.members.items()
+        )
 
     def shape(self, shape: RecordShape) -> RecordShape:
         """The shape of records whose objects are taken apart."""
@@ -206,19 +219,13 @@ def objects_without_ids(fields: Mapping[str, FieldShape], above: str = "") -> It
             yield from objects_without_ids(objects.members, f"{path}/")
 
 
-def is_embedded(path: str, objects: FieldShape, own: str) -> bool:
-    """Whether objects are the records to which they refer, with a number of their own below the name of a resource.
+def is_embedded(path: str, objects: FieldShape) -> bool:
+    """Whether objects are the records to which they refer, with a number of their own below the name of a resource."""
+    return objects.has_ids and resource_named(reference_stem(path)) is not None
 
-    Where another member is called like them, as in `publications: [{"id": 9, "publication_id": 7}]`, the number is that of the entry alone;
-    of records of their own resource, that may be the one above them. `own`: the resource that has them.
-    """
-    resource, name = resource_named(reference_stem(path)), singular(stem_of(path.rpartition("/")[2]))
-    called_alike = (
-        member
-        for member, field in objects.members.items()
-        if (is_named_as_id(member) or field.has_ids) and singular(stem_of(member)) == name
-    )
-    return objects.has_ids and resource is not None and (resource == own or not any(called_alike))
+
+_NAMES = frozenset({"label", "name", "title"})
+"""Members that a record has, and a row of a junction has not."""
 
 
 def is_tree(objects: FieldShape) -> bool:

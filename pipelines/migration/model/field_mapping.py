@@ -204,12 +204,13 @@ class FieldMapping(
     def with_ids(self, form: Any, new_id: Callable[[str, Any], Any]) -> Any:
         """The value that it has as it is compared, with other ids. `new_id`: resource and id → the id that takes its place.
 
-        Where that is None, the objects of a list go without the reference.
+        Where that is None, the objects of a list go without the reference, and a list within them without the entry.
         """
         if not self.refers:
             return form
         if isinstance(form, list):
-            return [self.with_ids(entry, new_id) for entry in form]
+            entries = [self.with_ids(entry, new_id) for entry in form]
+            return [entry for entry in entries if entry not in (None, {})] or None
         if self.entries:
             members = {name: self.entries[name].with_ids(value, new_id) for name, value in form.items()}
             return {name: member for name, member in members.items() if member is not None}

@@ -21,7 +21,6 @@ from pipelines.migration.model.resource_types import (
     content_digest,
     without_signed_addresses,
 )
-from pipelines.records.additional_fields import is_empty
 from pipelines.records.forms import NAMED, AuthorParts, form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.identifiers.verdicts import GOOD
@@ -144,16 +143,15 @@ class PublicationType(ResourceType, frozen=True):
         return objects, _FILES.union(keys, objects)
 
     @cached_property
-    def _author(self) -> ResourceType | None:
-        """What authors have besides the documented members, as records of their own; None where nothing is known of that."""
+    def _author(self) -> ResourceType:
+        """What authors have besides the documented members, as records of their own."""
         parts = {name: part for name, part in self.fields[AUTHORS].entries.items() if name not in AUTHOR_KEYS}
         left_out, takes = within(AUTHORS, self.left_out), within(AUTHORS, self.takes)
-        return ResourceType("", parts, (), takes=takes, left_out=left_out) if parts or left_out else None
+        return ResourceType("", parts, (), takes=takes, left_out=left_out)
 
     def _parts_of_author(self, rest: dict[str, Any]) -> AuthorParts:
-        if self._author is None:
-            return AuthorParts({}, {name: value for name, value in rest.items() if not is_empty(value)}, {})
-        form, whole = self._author.form(rest), self.left_out.get(AUTHORS, LeftOut.NOT_MAPPED)
+        form, is_known = self._author.form(rest), bool(self._author.fields or self._author.left_out)
+        whole = self.left_out.get(AUTHORS, LeftOut.NOT_MAPPED if is_known else "")
         why = {path: whole if code == LeftOut.NOT_MAPPED else code for path, code in form.why.items()}
         return AuthorParts(form.values, form.unsent, why)
 

@@ -6,7 +6,7 @@ request sets once all records are there: its own resource may have circles, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -70,7 +70,7 @@ def mapped(resource_type: ResourceType, form: Form, find_target: FindTarget, the
     for name in resource_type.references:
         if name not in values:
             continue
-        field, led = resource_type.fields[name], _Led(resource_type, name, find_target)
+        led = _Led(resource_type, name, find_target)
         planned = led.lead(values[name], there.values.get(name, ()) if there else ())
         unsent |= led.unsent
         why |= led.why
@@ -81,7 +81,7 @@ def mapped(resource_type: ResourceType, form: Form, find_target: FindTarget, the
         values[name] = planned if isinstance(values[name], list) else planned[0]
         if any(record.target_id is None for record in led.records):
             references[name] = PlannedReference(led.records, values[name])
-            at_once |= {name: field.with_ids(planned, _known)} if led.goes_without else {}
+            at_once |= {name: led.at_once} if led.goes_without else {}
     not_taken = {path.partition("[")[0] for path in unsent}
     lacking = {name for name in resource_type.required if name not in values and name not in form.empty}
     if reason is None and lacking:
@@ -101,6 +101,8 @@ class _Led:
         self.unsent, self.why = dict[str, Any](), dict[str, str]()
         """As `MappedForm`."""
         self.reason: str | None = None
+        self.at_once = list[dict[str, Any]]()
+        """The objects without references to records that are still to be created."""
 
     def lead(self, value: Any, there: Any) -> list[Any]:
         """The value, or those of a list, as they are sent. `there`: what the target has."""
@@ -125,28 +127,30 @@ class _Led:
     def _objects(self, forms: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """All of them, without references which lead nowhere: the target keeps what it has in place of these."""
         planned = list[dict[str, Any]]()
-        for position, form in enumerate(forms):
-            members, kept = dict[str, Any](), self._like(position, form, there)
+        for position, (form, kept) in enumerate(zip(forms, _namesakes(forms, there), strict=True)):
+            members, first = dict[str, Any](), dict[str, Any]()
             for member, value in form.items():
-                part, led_to = self._field.entries[member], list[Referred]()
-                try:
-                    members[member] = part.with_ids(value, partial(_led_to, self._find_target, led_to))
-                except _MissingRecordError as missing:
-                    self._leave(f"{self._name}[{position}].{member}", value, missing.resource)
-                    led_to = []
-                    if member in kept:
-                        members[member] = part.with_ids(kept[member], partial(_as_it_is, led_to))
-                self.records += led_to
+                part, path = self._field.entries[member], f"{self._name}[{position}].{member}"
+                led = part.with_ids(value, partial(self._led_or_left, path))
+                if led is None and member in kept:
+                    led = part.with_ids(kept[member], partial(_as_it_is, self.records))
+                known = None if led is None else part.with_ids(led, _known)
+                members |= {} if led is None else {member: led}
+                first |= {} if known is None else {member: known}
+                if part.refers and known is None and member in kept:
+                    first[member] = kept[member]
             planned.append(members)
+            self.at_once.append(first)
         return planned
 
-    def _like(self, position: int, form: Mapping[str, Any], there: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        """The object of the target that is the same but for its references, so far as only one may be it."""
-        without = self._field.with_ids(form, _nothing)
-        alike = [number for number, other in enumerate(there) if self._field.with_ids(other, _nothing) == without]
-        if position in alike:
-            return there[position]
-        return there[alike[0]] if len(alike) == 1 else {}
+    def _led_or_left(self, path: str, resource: str, source_id: RecordId) -> Any:
+        """As `_led_to`; None for a record that the target lacks, which is left out at this path."""
+        try:
+            return _led_to(self._find_target, self.records, resource, source_id)
+        except _MissingRecordError as missing:
+            earlier = self.unsent.get(path)
+            self._leave(path, source_id if earlier is None else [*several(earlier), source_id], missing.resource)
+            return None
 
     def _leave(self, path: str, value: Any, resource: str) -> str:
         """Note a value that is not sent, since the record that it leads to is missing; returns the code of the reason."""
@@ -154,8 +158,12 @@ class _Led:
         return self.why[path]
 
 
-def _nothing(_resource: str, _number: Any) -> None:
-    """No id in place of any."""
+def _namesakes(forms: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield for each object the one of the target that has its name and type, in their order; none where one side has more of these."""
+    sides = [[(form.get("name"), form.get("type")) for form in side] for side in (forms, there)]
+    for position, called in enumerate(sides[0]):
+        alike = [form for form, other in zip(there, sides[1], strict=True) if other == called]
+        yield alike[sides[0][:position].count(called)] if len(alike) == sides[0].count(called) else {}
 
 
 def _known(_resource: str, number: Any) -> Any:

@@ -164,7 +164,8 @@ class _Decision:
         if not inverse.stays and inverse.resource not in DELETABLE:
             inverse.stays.append(f"the service deletes no {plural(inverse.resource)}; a person must retire it there")
         if inverse.stays:
-            inverse.released = [name for name in self._type.references if name in written and name not in edited]
+            kept = {*edited, *self._type.sent_without_references}
+            inverse.released = [name for name in self._type.references if name in written and name not in kept]
         else:
             inverse.action, inverse.undoes = Action.DELETE, [entry.number for entry in self._item.open_entries]
 
@@ -212,10 +213,10 @@ class _Decision:
     def _revert_fields(self, entry: JournalEntry) -> None:
         """Give the old value back to each field that still has the written value; leave the other fields."""
         written, edited, row = entry.held or entry.wanted, [], self._item.row
-        # Of a list that was sent without links first, the link is what is there now, and what was sent first was there before it
-        linked = {name for link in self._item.links for name in link.wanted} if entry.kind == WriteKind.PATCH else ()
+        # A list may be sent without its links first: before the link of a new record, the target had that
         first = row.payload if row.action == Action.CREATE else {}
-        old_values = {name: row.before.get(name, first.get(name)) for name in entry.wanted if name not in linked}
+        others = [other.held or other.wanted for other in self._item.open_entries if other is not entry]
+        old_values = {name: row.before.get(name, first.get(name)) for name in entry.wanted}
         before = self._type.compared_record(old_values)
         for name, value in old_values.items():
             text = self._record.fields.get(name)
@@ -224,7 +225,7 @@ class _Decision:
             if digest(text) == written.get(name):
                 is_list = name in self._type.lists or (text or "").startswith("[")
                 self._inverse.payload[name] = ([] if is_list else None) if value is None else value
-            else:
+            elif not any(name in other and digest(text) == other[name] for other in others):
                 edited.append(name)
         self._inverse.stays += [f"people changed {', '.join(edited)} since"] if edited else []
         self._undone(entry)

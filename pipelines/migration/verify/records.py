@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 KEPT = "the service keeps it otherwise than an earlier plan sent it"
-_NOT_LED = "a record to which it refers is not created yet"
+_NOT_LED = "it is not linked yet to all records to which it refers"
 
 
 def check_records(comparison: TargetComparison, discrepancies: Discrepancies) -> tuple[int, int]:
@@ -106,9 +106,11 @@ def _add(
             if not resource_type.personal:
                 expected, present = display_both(name, value_of(planned), value_of(now.get(name)), MOST_CHARACTERS)
             texts = {"field": name, "wanted": expected, "found": present}
-            why = _why(located, name, now)
-            if name in row.references and not comparison.is_led(row, name):
-                why, texts["wanted"] = _NOT_LED, ""
+            why, is_led = _why(located, name, now), name not in row.references or comparison.is_led(row, name)
+            sent_first = name in row.references and resource_type.digest_of(name, row.payload.get(name))
+            if not is_led or (sent_first and sent_first == digest(now.get(name))):
+                why = _NOT_LED
+            texts["wanted"] = texts["wanted"] if is_led else ""
             discrepancies.add([row.finding(DIFFERING, why, target_id=located.target_id, **texts)])
 
 

@@ -408,7 +408,7 @@ def test_a_record_to_which_an_author_leads_is_sent_with_the_author(tmp_path: Pat
 
 
 def test_the_target_keeps_a_reference_of_an_author_that_leads_nowhere(tmp_path: Path) -> None:
-    """So far as only one of its authors is the same; another reference of that author is sent."""
+    """Of the author of that name; of none where it has more of them. Another reference of that author is sent."""
     record = {"id": 1, "title": "T", "authors": [AUTHOR | {"authority_id": 5, "user_id": 6}, {"name": "B"}]}
     members = {"orcid": "string", "authority_id": "integer", "user_id": "integer"}
     schema = takes(title="string", authors=takes_of_author(**members))
@@ -416,7 +416,7 @@ def test_the_target_keeps_a_reference_of_an_author_that_leads_nowhere(tmp_path: 
     learned = publication_type(STANDARD_KINDS, learned=file_of(text_of([learner])).follow(learner.type))
     for there, kept in (
         ([{"name": "B"}, AUTHOR | {"authority_id": 77}], {"authority_id": 77}),
-        ([AUTHOR | {"authority_id": 77, "orcid": "another"}], {}),
+        ([AUTHOR | {"authority_id": 77, "orcid": "another"}], {"authority_id": 77}),
         ([{"name": "B"}, AUTHOR | {"authority_id": 77}, AUTHOR], {}),
     ):
         form = learned.form({"id": 2, "title": "T", "authors": there})
@@ -424,6 +424,26 @@ def test_the_target_keeps_a_reference_of_an_author_that_leads_nowhere(tmp_path: 
         known = {name: AUTHOR[name] for name in ("name", "type", "orcid")}
         assert sent.values["authors"] == [known | kept | {"user_id": 9}, {"name": "B", "type": "person"}]
         assert sent.why["authors[0].authority_id"] == LeftOut.NO_RECORD
+
+
+def test_lists_within_authors_go_without_what_is_not_there(tmp_path: Path) -> None:
+    """Without what the target lacks, and at first without what is still to be created, which is never null."""
+    units = [{"authority_id": 5, "role": "lead"}, {"authority_id": 6}]
+    record = {"id": 1, "title": "T", "authors": [{"name": "A", "authority_ids": [5, 6], "units": units}]}
+    entries = of_type(members={"authority_id": of_type("integer"), "role": of_type("string")})
+    ids, of_units = of_type("array", entries=of_type("integer")), of_type("array", entries=entries)
+    schema = takes(title="string", authors=takes_of_author(authority_ids=ids, units=of_units))
+    learner = learner_of(tmp_path, [record], schema, "publications", ["authorities"])
+    learned = publication_type(STANDARD_KINDS, learned=file_of(text_of([learner])).follow(learner.type))
+    sent = mapped(learned, learned.form(record), lambda _, number: (number == 5, 9))
+    known = {"name": "A", "type": "person"}
+    assert sent.values["authors"] == [known | {"authority_ids": [9], "units": [{"authority_id": 9, "role": "lead"}]}]
+    assert sent.unsent == {"authors[0].authority_ids": 6, "authors[0].units": 6}
+    waiting = mapped(learned, learned.form(record), lambda _, number: (True, 9 if number == 5 else None))
+    assert waiting.at_once == {"authors": sent.values["authors"]}
+    assert mapped(learned, learned.form(record), lambda *_: (True, None)).at_once == {
+        "authors": [known | {"units": [{"role": "lead"}]}]
+    }
 
 
 def test_members_of_authors_that_the_target_does_not_take_are_left_out(tmp_path: Path) -> None:
@@ -442,12 +462,15 @@ def test_members_of_authors_that_the_target_does_not_take_are_left_out(tmp_path:
 
 
 def test_the_number_of_an_entry_beside_a_reference_called_like_its_list_is_no_link(tmp_path: Path) -> None:
-    """As in rows of a junction; but among records of their own resource, the reference may be the record above."""
-    record = {"id": 1, "title": "A", "collections": [{"id": 5, "collections_id": 6, "sort": 1}]}
+    """As in rows of a junction. What has a name is a record; among those of their own resource, the other may be the record above."""
+    row = {"id": 5, "collections_id": 6, "sort": 1}
+    record = {"id": 1, "title": "A", "collections": [row]}
     learned = learner_of(tmp_path, [record], None, "tasks", ["collections"]).type
     parts = learned.fields["collections"].entries
     assert (parts["collections_id"].leads_to, {*parts}) == ("collections", {"collections_id", "sort"})
     assert "id" in learner_of(tmp_path, [record], None, "collections").type.fields["collections"].entries
+    named = {"id": 1, "title": "A", "collections": [row | {"title": "B"}]}
+    assert learner_of(tmp_path, [named], None, "tasks", ["collections"]).type.left_out == {}
 
 
 def test_numbers_of_authors_that_may_be_ids_are_asked_about(tmp_path: Path) -> None:

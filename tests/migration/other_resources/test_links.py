@@ -271,7 +271,7 @@ def test_authors_are_there_before_the_records_to_which_they_lead(pair: LibraryPa
     pair.sandbox.reset("faults")
     assert names_of_authors(pair)[1] == ["Bo", "Ada"]
     [waiting] = [found for found in pair.verify(plan).findings if found.field == "authors"]
-    assert (waiting.wanted, waiting.problem) == ("", "a record to which it refers is not created yet")
+    assert (waiting.wanted, waiting.problem) == ("", "it is not linked yet to all records to which it refers")
     pair.apply(pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES))
     assert moved(pair) == moved(pair, "library")
     assert pair.plan(back_up(pair, "third"), resources=ALL_RESOURCES).facts.empty
