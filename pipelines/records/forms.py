@@ -146,7 +146,8 @@ def _authors(record: Mapping[str, Any], form: PublicationForm, parts_of_author: 
             continue
         name, kind = author["name"], author.get("type")
         is_known = type(kind) is str and kind in AUTHOR_TYPES
-        parts = parts_of_author({key: value for key, value in author.items() if key not in AUTHOR_KEYS})
+        rest = {key: value for key, value in author.items() if key not in AUTHOR_KEYS}
+        parts = parts_of_author(rest) if rest else _none_sent(rest)
         authors.append({"name": valid_text(name), "type": kind if is_known else PERSON} | parts.values)
         _unknown(parts.unsent, frozenset(), f"authors[{number}]", form, parts.why)
         if not is_known and kind is not None:
