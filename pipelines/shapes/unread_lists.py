@@ -57,7 +57,11 @@ def _is_unread(
     root, _, below = path.partition("/{}/")
     resource = _RESOURCES.get(root)
     if below:
-        return resource is not None and not ("/" not in below and _has_members(resource, below, shapes))
+        if resource is None or "/" in below:
+            return resource is not None
+        record = description.resources.get(resource_named(below) or "", ResourceSchema()).record
+        rows = {member for member in description.lists[path] if member != "id" and member not in record}
+        return not _has_members(resource, below, shapes, rows)
     above = _RESOURCES.get(path.rpartition("/")[0])
     fields = description.lists[path]
     # A part of a known list, such as its newest records
@@ -66,10 +70,10 @@ def _is_unread(
     )
 
 
-def _has_members(resource: str, name: str, shapes: Mapping[str, RecordShape]) -> bool:
+def _has_members(resource: str, name: str, shapes: Mapping[str, RecordShape], rows: Collection[str] = ()) -> bool:
     """Whether records show what belongs to each record of a resource, on either side; also where there is nothing to show.
 
-    `name`: of what belongs to it: that of a resource, or of anything else.
+    `name`: of what belongs to it: that of a resource, or of anything else. `rows`: what its list says besides links, such as a position.
     """
     shape, other = shapes.get(resource, RecordShape()), shapes.get(name)
     if not shape.records or (other is not None and not other.records):
@@ -77,7 +81,8 @@ def _has_members(resource: str, name: str, shapes: Mapping[str, RecordShape]) ->
     for path, field in shape.paths():
         members = field.entries.members if field.entries is not None else {}
         if Kind.LIST in field.kinds and _is_named(path, name):
-            return True
+            links = (resource, resource_named(name))
+            return all(row in members or resource_named(stem_of(row)) in links for row in rows)
         if any(_is_named((member,), name) for member in members):  # `items: [{publication_id: 7}]`
             return True
         if any(kind_beside(member, members, in_object=True) for member in members):  # `[{type: "publication", id: 7}]`

@@ -1,6 +1,7 @@
 -- Matches the records that can be matched without comparing their content. Reads
 --   source (id), target (id)                      the records of both sides
 --   written (source_id, target_id)                what earlier plans created or changed, according to the journal
+--   remembered (source_id, target_id)             what the newest plan found to be the same, and did not write
 --   decisions (source_id, decision, target_id)    what a person decided
 --   same_library (yes)                            whether both sides are one library, whose ids are the same
 -- and creates
@@ -26,21 +27,28 @@ CREATE OR REPLACE TABLE matched AS
     SEMI JOIN target ON target.id = decided.target_id
     WHERE decision <> 'skip';
 
--- A record that an earlier plan wrote and that is gone was deleted by somebody. A record is not new either if a person matched another one
+-- A record that an earlier plan wrote or found and that is gone was deleted by somebody. A record is not new either if a person matched another one
 -- with the one that it was written to, or if earlier plans wrote several records to one.
 CREATE OR REPLACE TABLE earlier AS
-    SELECT written.*, target.id IS NOT NULL AS is_there, count(*) OVER (PARTITION BY written.target_id) AS sources
-    FROM written
-    SEMI JOIN source ON source.id = written.source_id
-    ANTI JOIN decided ON decided.source_id = written.source_id
-    ANTI JOIN ambiguous ON ambiguous.source_id = written.source_id
-    LEFT JOIN target ON target.id = written.target_id;
+    SELECT known.*, target.id IS NOT NULL AS is_there, count(*) OVER (PARTITION BY known.target_id) AS sources
+    FROM (
+        SELECT source_id, target_id, 'journal' AS matched_by FROM written
+        UNION ALL
+        SELECT remembered.*, 'plan'
+        FROM remembered
+        ANTI JOIN written ON written.source_id = remembered.source_id
+        ANTI JOIN written AS taken ON taken.target_id = remembered.target_id
+    ) AS known
+    SEMI JOIN source ON source.id = known.source_id
+    ANTI JOIN decided ON decided.source_id = known.source_id
+    ANTI JOIN ambiguous ON ambiguous.source_id = known.source_id
+    LEFT JOIN target ON target.id = known.target_id;
 INSERT INTO ambiguous
     SELECT source_id, [target_id], CASE WHEN is_there THEN 'several_sources' ELSE 'deleted_in_target' END
     FROM earlier
     WHERE NOT is_there OR sources > 1 OR target_id IN (SELECT target_id FROM matched);
 INSERT INTO matched
-    SELECT source_id, target_id, 'journal'
+    SELECT source_id, target_id, matched_by
     FROM earlier
     ANTI JOIN ambiguous ON ambiguous.source_id = earlier.source_id;
 

@@ -15,7 +15,6 @@ from pipelines.errors import AccessDeniedError, RefusedError
 from pipelines.inventory import record_path
 from pipelines.migration.apply.row_result import LeftRowError
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.field_mapping import id_of
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind
 from pipelines.migration.model.plan import PlannedReference, PlanRow
 from pipelines.migration.model.resource_types import USERS
@@ -106,18 +105,35 @@ class References:
         resource_type = self._types[row.resource]
         if resource_type.needs_references or not is_record_not_found(refusal):
             return None
-        missing = {
-            name: (resource, number)
-            for name in resource_type.references
-            if (resource := resource_type.fields[name].leads_to) in LOOKED_UP
-            and (number := id_of(row.payload.get(name))) is not None
-            and self._is_missing(resource, number)
+        missing = {name: numbers for name in resource_type.references if (numbers := self._missing(row, name))}
+        for name, numbers in missing.items():
+            for resource, number in numbers:
+                problem = f"{name} {number}: not sent, the target has no such record ({resource}/{number}). {refusal}"
+                if problem not in problems:
+                    problems.append(problem)
+        if not missing:
+            return None
+        values = dict[str, Any]()
+        for name, gone in missing.items():
+            field = resource_type.fields[name]
+            rest = field.with_ids(row.payload[name], lambda *record, gone=gone: None if record in gone else record[1])
+            values |= {} if rest is None else {name: rest}
+        expected = {name: resource_type.digest_of(name, value) for name, value in values.items()}
+        reduced = row.without(missing)
+        return replace(reduced, payload=reduced.payload | values, expected=reduced.expected | expected)
+
+    def _missing(self, row: PlanRow, name: str) -> set[tuple[str, RecordId]]:
+        """The records to which a field leads, or the objects of its list, and which the target certainly lacks, with their resources."""
+        referred = set[tuple[str, RecordId]]()
+        if name in row.payload:
+            self._types[row.resource].fields[name].with_ids(
+                row.payload[name], lambda *reference: referred.add(reference)
+            )
+        return {
+            (resource, number)
+            for resource, number in referred
+            if resource in LOOKED_UP and self._is_missing(resource, number)
         }
-        for name, (resource, number) in missing.items():
-            problem = f"{name} {number}: not sent, the target has no such record ({resource}/{number}). {refusal}"
-            if problem not in problems:
-                problems.append(problem)
-        return row.without(missing) if missing else None
 
     def _is_missing(self, resource: str, number: RecordId) -> bool:
         """Whether the service says that there is no such record; any other answer leaves that open."""

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from pipelines.errors import RefusedError
 from pipelines.inventory import LIST_PATHS, nested_resource, noun, plural, record_path
 from pipelines.migration.apply.row_result import LeftRowError
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.field_mapping import PLAIN, id_of, several
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
@@ -94,7 +95,8 @@ class RequestForms:
     def change(self, row: PlanRow, changes: Mapping[str, Any]) -> Request:
         """The request that changes fields of a record. A PUT replaces it, so that all other fields are sent again as they are now.
 
-        So are the other members of an object of which one is changed. Raises `RefusedError` where the target has no such record then.
+        So are the other members of an object of which one is changed; and what the objects of a list have besides, unless this plan creates
+        the record. Raises `RefusedError` where the target has no such record then.
         """
         resource_type, target_id = self._types[row.resource], row.existing_target_id
         content = self._sent(resource_type, changes)
@@ -103,7 +105,9 @@ class RequestForms:
         again = {
             name for name in resource_type.fields.keys() - changes.keys() if replaces or objects_of([name]) & objects
         }
-        if replaces or again:
+        fields = resource_type.fields
+        lists = [name for name in changes if name in fields and fields[name].entries and row.action != Action.CREATE]
+        if replaces or again or lists:
             record = self._current(row.resource, target_id)
             if record is None:
                 text = f"{row.resource}/{target_id} was not changed: the target does not list it any more."
@@ -112,6 +116,8 @@ class RequestForms:
             content = {
                 name: value for name, value in kept.items() if replaces or objects_of([name]) & objects
             } | content
+            for name in lists:
+                content[name] = fields[name].with_unknown(name, content[name], record, self._takes(row.resource, name))
         content = nested(content)
         if resource_type.record_type:
             taken = self._writable(row.resource)
@@ -168,6 +174,13 @@ class RequestForms:
                 known |= resource_type.fields.get(name, PLAIN).payload_again(name, value, record)
         described = writable or {}
         return {key: _without_read_only(value, described.get(key)) for key, value in (unknown | known).items()}
+
+    def _takes(self, resource: str, name: str) -> Callable[[str], bool]:
+        """Returns whether the target takes a member of the objects of a list; where nothing says so, any but what services fill."""
+        described = (self._writable(resource) or {}).get(name)
+        members = described.entries.members if described and described.entries else {}
+        taken = {member for member, field in members.items() if not field.read_only}
+        return lambda member: not is_managed(member) and (not members or member in taken)
 
     def _writable(self, resource: str) -> dict[str, FieldSchema] | None:
         """The fields that the description has in a change; None where it has none."""

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from itertools import chain
 from typing import Any
 
 from pipelines.errors import StopError
 from pipelines.inventory import plural
 from pipelines.migration.mapping.mapping_file import MappingFile
 from pipelines.migration.model.actions import Action
+from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import AUTHORITIES, PUBLICATIONS, WRITING_ORDER, may_appear
-from pipelines.migration.model.target_comparison import TargetComparison, value_before
+from pipelines.migration.model.target_comparison import Located, TargetComparison, value_before
 from pipelines.records.values import RecordId
 from pipelines.shapes.model import Description, ResourceSchema
 
 EXAMPLES = 5
 """Records that the message names."""
 
+_NOT_LINKED = (
+    "is_begun AND source_id NOT IN (SELECT source_id FROM entries WHERE resource = '{resource}' "  # noqa: S608  our own words
+    f"AND kind = '{WriteKind.LINK}' AND state = '{WriteState.DONE}')"
+)
+"""Matches the records of a resource of which a request set the fields, but no second one the references."""
+
 
 def check_fresh(comparison: TargetComparison, description: Description | None) -> None:
     """Raise `StopError` where the target as it is now needs another plan. `description`: its own one now, if it can be read.
 
     Checks the records that no apply has begun: that those to be created have not appeared since, that those found by their names have them
-    still, and that nobody changed what the plan knows of those to be changed. Once any publication was written, new authorities may be from
-    the service itself: they are looked up again just before authorities are written.
+    still, and that nobody changed what the plan knows of those to be changed. Of those begun, nobody may have changed the references that
+    a second request is to set. Once any publication was written, new authorities may be from the service itself: they are looked up again
+    just before authorities are written.
     """
     plan = comparison.plan
     stale, count = [*_described_otherwise(plan, description)], 0
@@ -32,7 +42,8 @@ def check_fresh(comparison: TargetComparison, description: Description | None) -
         entry.resource == PUBLICATIONS for entry in comparison.step.journal.of_plan(plan.name)
     )
     for resource in () if stale else filter(comparison.now.__contains__, WRITING_ORDER):
-        for problem in _problems(comparison, resource, may_be_new=may_be_new and resource == AUTHORITIES):
+        problems = _problems(comparison, resource, may_be_new=may_be_new and resource == AUTHORITIES)
+        for problem in chain(problems, _edited_links(comparison, resource)):
             count += 1
             stale += [problem] if count <= EXAMPLES else []
     if not stale:
@@ -102,6 +113,25 @@ def _problems(comparison: TargetComparison, resource: str, *, may_be_new: bool) 
             before, now = value_before(row, resource_type), resource_type.compared(form.values)
             if any(now.get(name) != before.get(name) for name in comparison.differing(located, now)):
                 yield f"{change}, and people changed that"
+
+
+def _edited_links(comparison: TargetComparison, resource: str) -> Iterator[str]:
+    """Yield the records whose references people changed before a second request set them."""
+    has_references = comparison.types[resource].references
+    for located in comparison.located(resource, _NOT_LINKED.format(resource=resource)) if has_references else ():
+        if any(_is_edited(comparison, located, name) for name in located.row.references):
+            yield f"{resource} {located.row.source_id} was to be linked as {located.target_id}, and people changed that"
+
+
+def _is_edited(comparison: TargetComparison, located: Located, name: str) -> bool:
+    """Whether a reference that a second request sets is neither as the first one left it nor as it is to be."""
+    row, resource_type = located.row, comparison.types[located.row.resource]
+    if located.form is None or not row.references[name].later or name in resource_type.posted:
+        return False
+    ours = comparison.unlinked(located, name)
+    if comparison.is_led(row, name):
+        ours.add(resource_type.digest_of(name, comparison.reference(row, name)))
+    return digest(resource_type.compared(located.form.values).get(name)) not in ours
 
 
 def _have_one_name(comparison: TargetComparison, ids: list[RecordId]) -> bool:

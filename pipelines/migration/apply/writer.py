@@ -130,10 +130,14 @@ class Writer:
             self._add(row, posted)
 
     def _add(self, row: PlanRow, posted: Mapping[str, Collection[RecordId]]) -> None:
-        """Add records to lists below a record: those that the list lacks, which is read again where it may have some (I8)."""
-        target_id = row.existing_target_id
+        """Add records to lists below a record: those that the list lacks, which is read again where it may have some (I8).
+
+        Nothing is taken out of them; what the source does not have any more is noted.
+        """
+        target_id, digest_of = row.existing_target_id, self.step.types[row.resource].digest_of
         is_new = row.action == Action.CREATE and (WriteKind.LINK, "") not in self.step.entries(row)
         number = self.step.intend(row, WriteKind.LINK, target_id=target_id)
+        wanted, held, stay = dict[str, str | None](), dict[str, str | None](), list[str]()
         for name, ids in posted.items():
             path, key = self.forms.addition(row, name)
             present = set[RecordId]() if is_new else self.records.entries(row.resource, path)
@@ -148,9 +152,12 @@ class Writer:
                     self._journal.refused(member, problem, refusal.status)
                     raise self._journal.refused(number, problem, refusal.status) from None
                 self._journal.done(member, target_id=target_id)
+            wanted[name], held[name] = digest_of(name, [*ids]), digest_of(name, [*present.union(ids)])
+            stay += (
+                [f"{name}: {', '.join(map(str, others))} stay there."] if (others := present.difference(ids)) else []
+            )
         self.records.changed(row.resource, target_id)
-        whole = {name: row.expected[name] for name in posted} if row.action == Action.CREATE else None
-        self._journal.done(number, target_id=target_id, wanted=whole)
+        self._journal.done(number, target_id=target_id, wanted=wanted, held=held, message=" ".join(stay) or None)
 
     def _settle_member(self, row: PlanRow, entry: JournalEntry) -> bool:
         name, _, member = entry.part.partition(" ")

@@ -215,14 +215,14 @@ def _as_part(number: RecordId) -> str:
 
 
 def _parts(value: object, *, with_words: bool) -> Iterator[str]:
-    """Yield the numbers in a value, without zeros before them, and the words in a text; a date, a price and an ORCID iD are one word."""
+    """Yield the numbers in a value, without zeros before them, and the words in a text; a date, a price, an iD and a UUID are one word."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, str):
         if type(value) is int:
             yield str(abs(value))
-    elif _NO_ID.fullmatch(value):
-        yield from [value] if with_words else []
+    elif _NO_ID.fullmatch(value) or _UUID.fullmatch(value):
+        yield from [_as_part(value)] if with_words else []
     else:
         value = unquote(value)
         yield from (digits for text in _DIGITS.findall(value) if (digits := text.lstrip("0")))

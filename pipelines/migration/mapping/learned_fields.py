@@ -30,6 +30,7 @@ from pipelines.records.additional_fields import in_snake_case
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import ATTRIBUTES, objects_of
 from pipelines.records.shapes.field_names import (
+    NAMES_OF_RECORDS,
     fields_to_send,
     in_words,
     is_named_as_id,
@@ -461,8 +462,8 @@ def _keys(
         is_short = None in by_words[-1] and len(by_words[-1]) > 1 and others and others[0] not in plain
         return (*keys, tuple(others)) if is_short else tuple(keys)
     ends = {words[-1]: name for name in reversed(own) if (words := words_of(name))}
-    known = (spelled.get(word) for word in ("name", "title", "label", "heading", "code", "number"))
-    first = next((name for name in (*known, *map(ends.get, ("name", "title", "label", "heading"))) if name), None)
+    known = (spelled.get(word) for word in (*NAMES_OF_RECORDS, "code", "number"))
+    first = next((name for name in (*known, *map(ends.get, NAMES_OF_RECORDS)) if name), None)
     whole = (*([first] if first else ()), *(name for name in (*fields, *asked) if name != first))
     may_be_alone = any(len(names) == 1 for names in assumed.keys)  # two tasks may have one title
     known_unique = unique() if plain and may_be_alone else ()

@@ -404,9 +404,9 @@ class TypeLearner:
 
     @cached_property
     def examples(self) -> dict[str, str]:
-        """Field → the first value that records have there, as JSON, without what may be personal (I10)."""
+        """Field → the first value that records have there, as JSON, without what may be personal (I10): authors are persons."""
         examples = dict[str, str]()
-        keys = self.source.fields.keys() | self.apart.lists.keys()
+        keys = (self.source.fields.keys() | self.apart.lists.keys()) - {AUTHORS}
         for record in () if self.type.personal else self._listing.records():
             for key in keys - examples.keys():
                 field = self.shape(key)
@@ -563,7 +563,7 @@ MOST_ADDITIONAL = 100
 """Additional fields of publications that a plan looks at; the service documents a dozen."""
 
 
-_FIELD_NAME = re.compile(r"[\w-]{1,60}")
+_FIELD_NAME = re.compile(r"[\w:@$ -]{1,60}")
 
 
 def additional_names(names: Iterable[str], publications: ResourceType) -> list[str]:

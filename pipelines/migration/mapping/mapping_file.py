@@ -25,7 +25,7 @@ from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPE
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.left_out import LeftOut
 from pipelines.records.paths import objects_of
-from pipelines.records.tables.publication_fields import AUTHORS
+from pipelines.records.tables.publication_fields import AUTHORS, WRITTEN
 from pipelines.records.values import compact_json, text_of
 from pipelines.report.issues import safe_text
 from pipelines.settings.settings import Settings
@@ -353,7 +353,12 @@ def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:
     if resource not in RESOURCES:
         yield f"[{resource}] is no resource{did_you_mean(resource, RESOURCES)}. Those are {', '.join(RESOURCES)}."
     named = mapping.named
-    twice = {*mapping.same} & {*mapping.fields} | named.keys() & {*mapping.left_out, *mapping.after_create}
+    parts = {path for name, field in mapping.fields.items() if field.entries for path, _part in field.parts(name)}
+    twice = (
+        parts & {*mapping.left_out}
+        | {*mapping.same} & {*mapping.fields}
+        | named.keys() & {*mapping.left_out, *mapping.after_create}
+    )
     for name in sorted(twice | mapping.after_create.keys() & {*mapping.left_out}):
         places = f"`same`, `left_out`, [{resource}.fields] or [{resource}.after_create]"
         yield f"[{resource}] has '{name}' twice: a field is in one of {places}."
@@ -363,9 +368,7 @@ def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:
                 f"[{resource}.after_create] {name} = '{request}': it is PATCH or PUT, which may be repeated, and a path below the "
                 'record, such as "PATCH complete".'
             )
-    for name in sorted(name for name in named if resource == PUBLICATIONS and name.startswith(f"{AUTHORS}/")):
-        line = f"authors = {{ many = true, entries = {{ {name.removeprefix(f'{AUTHORS}/')} = {{}} }} }}"
-        yield f"[{resource}] has '{name}': what objects of a list have stands in its line, `{line}` below [{resource}.fields]."
+    yield from _problems_of_publications(mapping) if resource == PUBLICATIONS else ()
     if mistake := request_problem({resource: mapping.form}):
         yield f"[{resource}] requests: {mistake}"
     known = named.keys() | objects_of(named) | {*mapping.left_out}
@@ -375,6 +378,17 @@ def _problems(resource: str, mapping: ResourceMapping) -> Iterator[str]:
         yield f"[{resource}] has '{name}' and a member of it: send the whole object, or its members."
     for name, field in mapping.fields.items():
         yield from _problems_of_field(f"[{resource}.fields] {name}", field)
+
+
+def _problems_of_publications(mapping: ResourceMapping) -> Iterator[str]:
+    for name in sorted(name for name in mapping.named if name.startswith(f"{AUTHORS}/")):
+        line = f"authors = {{ many = true, entries = {{ {name.removeprefix(f'{AUTHORS}/')} = {{}} }} }}"
+        yield f"[publications] has '{name}': what objects of a list have stands in its line, `{line}` below [publications.fields]."
+    for name in sorted({*WRITTEN} & {*mapping.left_out} - {AUTHORS}):
+        yield f"[publications] left_out: '{name}' is documented, and always moved."
+    authors = mapping.fields.get(AUTHORS, PLAIN)
+    if authors != FieldMapping(many=authors.many, entries=authors.entries):
+        yield f"[publications.fields] {AUTHORS}: they are documented; the line says only what they have besides, in `entries`."
 
 
 def _problems_of_field(where: str, field: FieldMapping) -> Iterator[str]:

@@ -14,6 +14,7 @@ from pipelines.migration.mapping.kinds_beside import objects_in
 from pipelines.records.additional_fields import is_managed
 from pipelines.records.paths import ATTRIBUTES, DATA, RELATIONSHIPS, as_part, members_apart
 from pipelines.records.shapes.field_names import (
+    NAMES_OF_RECORDS,
     in_words,
     is_named_as_id,
     may_name_records,
@@ -22,6 +23,7 @@ from pipelines.records.shapes.field_names import (
     resource_named,
     singular,
     stem_of,
+    words_of,
 )
 from pipelines.records.shapes.observation import FieldShape, Kind, RecordShape
 from pipelines.shapes.model import FieldSchema, PayloadSchema, ResourceSchema
@@ -101,7 +103,9 @@ class TakenApart:
         What has a name is a record; of records of their own resource, the other may be the one above them.
         """
         objects, name = field.entries, singular(stem_of(path.rpartition("/")[2]))
-        if objects is None or resource_named(name) == self._own or not _NAMES.isdisjoint(objects.members):
+        if objects is None or resource_named(name) == self._own:
+            return False
+        if any(words_of(key)[-1:] == [word] for key in objects.members for word in NAMES_OF_RECORDS):
             return False
         return any(
             member.seen == objects.seen and (is_named_as_id(key) or member.has_ids) and singular(stem_of(key)) == name
@@ -222,10 +226,6 @@ def objects_without_ids(fields: Mapping[str, FieldShape], above: str = "") -> It
 def is_embedded(path: str, objects: FieldShape) -> bool:
     """Whether objects are the records to which they refer, with a number of their own below the name of a resource."""
     return objects.has_ids and resource_named(reference_stem(path)) is not None
-
-
-_NAMES = frozenset({"label", "name", "title"})
-"""Members that a record has, and a row of a junction has not."""
 
 
 def is_tree(objects: FieldShape) -> bool:

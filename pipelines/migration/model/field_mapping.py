@@ -6,7 +6,8 @@ a member of an object: `holding/location_id`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -128,10 +129,14 @@ class FieldMapping(
         return msgspec.structs.replace(self, entries=within | new)
 
     def of_target(self, name: str) -> FieldMapping:
-        """The same of the target, where it has its own name and may have any value. `name`: its own."""
+        """The same of the target, where it has its own name and may have any value. `name`: its own.
+
+        The words for kinds are still those of the source, which stand for what is sent.
+        """
         keys = self.keys if self.keys is None or name in self.keys else (name,)
         entries = {member: entry.of_target(member) for member, entry in self.entries.items()}
-        return msgspec.structs.replace(self, keys=keys, entries=entries, values={}, fill=None)
+        values = self.values if self.kind else {}
+        return msgspec.structs.replace(self, keys=keys, entries=entries, values=values, fill=None)
 
     def keys_of(self, name: str) -> tuple[str, ...]:
         """The keys of a record that may have it, the best first. `name`: its own."""
@@ -214,7 +219,7 @@ class FieldMapping(
         if self.entries:
             members = {name: self.entries[name].with_ids(value, new_id) for name, value in form.items()}
             return {name: member for name, member in members.items() if member is not None}
-        number = new_id(self.resource_of(form), form.get("id") if isinstance(form, dict) else form)
+        number = new_id(self.resource_of(form), form["id"] if isinstance(form, dict) and "id" in form else form)
         if number is None or not isinstance(form, dict) or (not self.kind and isinstance(number, dict)):
             return number
         return ({self.kind: form[self.kind]} if self.kind in form else {}) | {"id": number}
@@ -235,11 +240,39 @@ class FieldMapping(
             return self.payload(name, form)
         if not self.entries:
             return {name: value}
-        known = {key.partition("/")[0] for member, entry in self.entries.items() for key in entry.keys_sent(member)}
         entries = [entry for entry in several(value) if isinstance(entry, dict)]
-        others = [{key: part for key, part in entry.items() if key not in known} for entry in entries]
         sent = [self._sent(self._entry_form(entry)) for entry in entries]
-        return {name: [other | again for other, again in zip(others, sent, strict=True)]}
+        return {name: [self._unknown(entry) | again for entry, again in zip(entries, sent, strict=True)]}
+
+    def with_unknown(
+        self, name: str, sent: Sequence[Mapping[str, Any]], record: Mapping[str, Any], takes: Callable[[str], bool]
+    ) -> list[dict[str, Any]]:
+        """The objects of a list as they are sent, with what the mapping does not know of the same ones of this record of the target.
+
+        Those with one name and type are the same; without names, those that lead to the same records, or are the same else. `takes`:
+        whether the target takes a member.
+        """
+        there = defaultdict[str, list[dict[str, Any]]](list)
+        for entry in several(self.read(record, name)):
+            if isinstance(entry, dict):
+                unknown = {member: value for member, value in self._unknown(entry).items() if takes(member)}
+                there[self._identity(entry)].append(unknown)
+        identities = [self._identity(entry) for entry in sent]
+        others = {
+            identity: iter(there[identity] if len(there[identity]) == times else [{}] * times)
+            for identity, times in Counter(identities).items()
+        }
+        return [{**next(others[identity]), **entry} for identity, entry in zip(identities, sent, strict=True)]
+
+    def _identity(self, entry: Mapping[str, Any]) -> str:
+        if "name" in entry:
+            return f"{entry['name']!r} {entry.get('type')!r}"
+        led = [id_of(part.read(entry, member)) for member, part in self.entries.items() if part.refers]
+        return repr(led or sorted((key, value) for key, value in entry.items() if key not in self._unknown(entry)))
+
+    def _unknown(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        known = {key.partition("/")[0] for member, part in self.entries.items() for key in part.keys_sent(member)}
+        return {key: value for key, value in entry.items() if key not in known}
 
     def _sent(self, form: Any) -> Any:
         if form is None or not (self.refers or self.entries):

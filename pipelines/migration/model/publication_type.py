@@ -61,6 +61,7 @@ _NOTHING_DEMANDED = PayloadSchema()
 _DOCUMENTED = {
     **plain(*WRITTEN),
     **dict.fromkeys((IDENTIFIER_LIST, "categories"), FieldMapping(any_order=True)),
+    AUTHORS: FieldMapping(entries=plain(*sorted(AUTHOR_KEYS))),  # their order counts
     "contributor": FieldMapping(leads_to=USERS, sent_as="object"),
     "organization": FieldMapping(leads_to="organizations", sent_as="object"),
 }
@@ -258,8 +259,7 @@ def publication_type(
     nothing = dict.fromkeys(nullable) | {name: [] for name in demanded if name in _LISTS}
     fields = _DOCUMENTED | learned.fields
     if AUTHORS in learned.fields:
-        entries = plain(*sorted(AUTHOR_KEYS)) | learned.fields[AUTHORS].entries
-        fields[AUTHORS] = FieldMapping(entries=entries)  # their order counts
+        fields[AUTHORS] = FieldMapping(entries=_DOCUMENTED[AUTHORS].entries | learned.fields[AUTHORS].entries)
     return PublicationType(
         PUBLICATIONS,
         fields=fields,

@@ -132,7 +132,7 @@ _TABLE = {
         ),
         Reason(
             "deleted_in_target",
-            "An earlier migration wrote it, and somebody has deleted it in the target since.",
+            "An earlier plan wrote or found it, and somebody has deleted it in the target.",
             "Write skip to leave it deleted, or create to create it again.",
             "Leave it out, and it stays deleted; or create it again.",
             _GONE,
@@ -153,7 +153,7 @@ _TABLE = {
         ),
         Reason(
             "edited_in_both",
-            "Both libraries have changed it since it was written into the target.",
+            "Both libraries, or one and the mapping file, have changed it since it was written into the target.",
             _WHOSE,
             _RIGHT_SIDE,
             ONE,
@@ -294,7 +294,7 @@ _TABLE = {
         ),
         Reason(
             LeftOut.READ_ONLY,
-            "By its own description, the target fills this field itself, so it is not moved.",
+            "The target's description shows this field, but no request takes it, so it is not moved.",
             _KEPT,
             work=Work.NOTHING,
         ),

@@ -386,13 +386,12 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             links = record.get(holder)
             for name, link in links.items() if isinstance(links, dict) else ():
                 resource = resource_named(stem_of(name))
-                if link and resource and resource not in {self.resource, *self.referred}:
+                is_sent = not {f"{holder}/{name}"}.isdisjoint(self._read_keys.read | self._read_keys.objects)
+                if link and resource and not is_sent and resource not in {self.resource, *self.referred}:
                     yield f"{holder}.{name}", link, LeftOut.LINK
 
     def _why_unsendable(self, name: str, value: Any) -> LeftOut:
-        if name in self.references:
-            return LeftOut.NO_RECORD
-        if self.fields[name].asks_about(value):
+        if name in self.references or self.fields[name].asks_about(value):
             return LeftOut.UNKNOWN_REFERENCE
         text = compact_json(without_addresses(value))
         return LeftOut.SIGNED if without_signatures(text) != text else LeftOut.NOT_SENDABLE

@@ -212,6 +212,12 @@ class TargetComparison:
             for resource, source_id, planned in row.references[name].records
         )
 
+    def unlinked(self, located: Located, name: str) -> set[str | None]:
+        """The digests that a reference has before a second request sets it: as the first one sent it, and as the target showed it then."""
+        row, held = located.row, located.held
+        first = self.types[row.resource].digest_of(name, row.payload.get(name, row.before.get(name)))
+        return {first, held.get(name, first)}
+
     def differing(self, located: Located, compared: Mapping[str, str]) -> dict[str, str | None]:
         """Each field that differs from the plan, with the digest that it should have. `compared`: the record as it is."""
         row, resource_type = located.row, self.types[located.row.resource]

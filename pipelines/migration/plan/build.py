@@ -250,6 +250,7 @@ class PlanBuilder:
             journal=journal,
             files=file_table(session.source_data, request.source, folder),
             decisions=decisions,
+            earlier=self._earlier_plans(),
             same_library=self._same_library,
             overwrite=request.overwrite,
             key=session.data.keys.to_write(),
@@ -295,6 +296,17 @@ class PlanBuilder:
         plan = Plan(folder, facts, session.data.keys)
         write_conflicts(plan, decisions)
         return plan
+
+    def _earlier_plans(self) -> dict[str, Plan]:
+        """Resource → the newest plan of its records between these libraries."""
+        request, target = self._request, self._session.settings.tenant(self._request.target)
+        pair = (request.source.manifest.base_url, target.base_url)
+        return {
+            resource: plan
+            for plan in all_plans(self._session.data)
+            if (plan.facts.source.base_url, plan.facts.target.base_url) == pair
+            for resource in plan.facts.resources
+        }
 
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
         """What the target has twice because a request of an earlier plan took effect late."""

@@ -18,11 +18,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.migration.model.actions import Decision
+from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import KEYS, RECORDS, STEP, Form, Side
 from pipelines.migration.model.comparison_database import comparison_database, create_table, in_steps, scratch_table
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WrittenFile
+from pipelines.migration.model.plan import ROWS, Plan
 from pipelines.migration.model.resource_types import MERGEABLE, ResourceType, Stage
 from pipelines.migration.model.target_reading import numbered
 from pipelines.migration.plan.mapped_references import FindTarget, MappedForm, mapped
@@ -59,6 +60,15 @@ WRITTEN_FILES = scratch_table(
 
 DECISIONS = scratch_table("decisions", dict.fromkeys(("source_id", "decision", "target_id"), _TEXT))
 """What a person decided about conflicts."""
+
+_REMEMBERED = f"""
+    INSERT INTO remembered
+    SELECT source_id, target_id
+    FROM read_parquet({{file}})
+    WHERE resource = '{{resource}}' AND target_id IS NOT NULL
+        AND (matched_by = 'plan' OR (action = '{Action.UNCHANGED}' AND matched_by <> 'journal'))
+"""  # noqa: S608  our own words
+"""The records that an earlier plan found in the target and did not write: people may give them other names there."""
 
 _TWINS = """
     SELECT m.source_id, flatten(list(g.ids)) AS twins
@@ -241,17 +251,22 @@ def compare(
     journal: Journal,
     find_target: FindTarget,
     decisions: Decisions,
+    earlier: Plan | None = None,
     same_library: bool = False,
     files: str | None = None,
 ) -> Iterator[Iterator[Match]]:
     """Match the records of both sides; yields the matches.
 
-    `folder`: for what does not fit into memory. `files`: the snapshot's table publication_files. `find_target`: knows the
-    records of the target to which references lead.
+    `folder`: for what does not fit into memory. `earlier`: the newest plan of these records, of no persons. `files`: the snapshot's table
+    publication_files. `find_target`: knows the records of the target to which references lead.
     """
     with comparison_database(folder, {"source": source, "target": target}) as database:
         create_table(database, WRITTEN, _written_rows(journal, resource_type.resource))
         create_table(database, WRITTEN_FILES, journal.written_files(resource_type.resource))
+        database.execute("CREATE TABLE remembered (source_id VARCHAR, target_id VARCHAR)")
+        if earlier is not None:
+            file = literal(escaped(earlier.path(ROWS)))
+            database.execute(_REMEMBERED.format(file=file, resource=resource_type.resource))
         chosen = (entry for (resource, _id), entry in decisions.items() if resource == resource_type.resource)
         rows = ((decision.source_id, decision.decision, decision.target_id) for decision in chosen)
         create_table(database, DECISIONS, rows)
@@ -277,8 +292,8 @@ def compare(
 def match(database: duckdb.DuckDBPyConnection, stages: Iterable[Stage]) -> None:
     """Make the tables `matched` and `ambiguous` from the input of sql/migration/match.sql. A record in neither is new.
 
-    The evidence in its order: a person's decision; what earlier plans wrote, according to the journal; the id, within one library; the
-    keys of each stage.
+    The evidence in its order: a person's decision; what earlier plans wrote, according to the journal, or found; the id, within one
+    library; the keys of each stage.
     """
     _run(database, "match")
     for stage in stages:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.target_reading import RecordListing
 from pipelines.migration.plan.conflicts import Decisions
@@ -29,6 +30,8 @@ class PlanInputs:
     files: str | None
     """Address of the snapshot's table publication_files, if it has one."""
     decisions: Decisions
+    earlier: Mapping[str, Plan]
+    """Resource → the newest plan of its records between these libraries."""
     same_library: bool
     overwrite: bool
     """Where both sides have different values, the source's value counts."""

@@ -6,14 +6,15 @@ request sets once all records are there: its own resource may have circles, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
 from pipelines.migration.model.comparable import Form
-from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, several
+from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, FieldMapping, several
 from pipelines.migration.model.plan import PlannedReference, Referred
 from pipelines.migration.model.reasons import (
     AT_MISSING_LOCATION,
@@ -101,6 +102,8 @@ class _Led:
         self.unsent, self.why = dict[str, Any](), dict[str, str]()
         """As `MappedForm`."""
         self.reason: str | None = None
+        self._left = 0
+        """How many references lead nowhere."""
         self.at_once = list[dict[str, Any]]()
         """The objects without references to records that are still to be created."""
 
@@ -125,15 +128,18 @@ class _Led:
         return planned
 
     def _objects(self, forms: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """All of them, without references which lead nowhere: the target keeps what it has in place of these."""
-        planned = list[dict[str, Any]]()
-        for position, (form, kept) in enumerate(zip(forms, _namesakes(forms, there), strict=True)):
+        """All of them, without references which lead nowhere: the target keeps what it has in place of these.
+
+        None of them, where it is not clear in place of which: the target's whole list stays as it is.
+        """
+        planned, kept_by = list[dict[str, Any]](), _by_name(there)
+        is_alone = Counter(map(_called, forms))
+        for position, form in enumerate(forms):
+            kept = kept_by.get(_called(form), {}) if is_alone[_called(form)] == 1 else {}
             members, first = dict[str, Any](), dict[str, Any]()
             for member, value in form.items():
                 part, path = self._field.entries[member], f"{self._name}[{position}].{member}"
-                led = part.with_ids(value, partial(self._led_or_left, path))
-                if led is None and member in kept:
-                    led = part.with_ids(kept[member], partial(_as_it_is, self.records))
+                led = self._with_kept(part, path, value, kept.get(member))
                 known = None if led is None else part.with_ids(led, _known)
                 members |= {} if led is None else {member: led}
                 first |= {} if known is None else {member: known}
@@ -141,13 +147,50 @@ class _Led:
                     first[member] = kept[member]
             planned.append(members)
             self.at_once.append(first)
+        if self.unsent and self._led_from(there) - self._led_from(planned):
+            self.unsent, self.why = {self._name: [*forms]}, {self._name: next(iter(self.why.values()))}
+            return []
+        self._field.with_ids(planned, self._note)
         return planned
+
+    def _with_kept(self, part: FieldMapping, path: str, value: Any, kept: Any) -> Any:
+        """A value as it is sent; None if nothing is left of it. `kept`: what the target has in place of references that lead nowhere."""
+        if isinstance(value, list):
+            led, lacking = list[Any](), list[Any]()
+            for entry in value:
+                before = self._left
+                planned = self._with_kept(part, path, entry, None)
+                (led if self._left == before else lacking).append(planned)
+            if kept and lacking:
+                return [*kept, *(entry for entry in led if entry not in kept)]
+            return [*led, *(entry for entry in lacking if entry is not None)] or None
+        if part.entries:
+            above = kept or {}
+            members = {name: self._with_kept(part.entries[name], path, value[name], above.get(name)) for name in value}
+            return {name: member for name, member in members.items() if member is not None} or None
+        planned = part.with_ids(value, partial(self._led_or_left, path))
+        return kept if planned is None else planned
+
+    def _note(self, resource: str, number: Any) -> Any:
+        """Note a record to which a planned reference leads."""
+        is_new = isinstance(number, dict)
+        self.records.append(
+            Referred(resource, number["source"], None) if is_new else Referred(resource, number, number)
+        )
+        return number
+
+    def _led_from(self, objects: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
+        """The records to which objects lead."""
+        records = set[tuple[str, str]]()
+        self._field.with_ids([*objects], lambda resource, number: records.add((resource, str(number))))
+        return records
 
     def _led_or_left(self, path: str, resource: str, source_id: RecordId) -> Any:
         """As `_led_to`; None for a record that the target lacks, which is left out at this path."""
         try:
-            return _led_to(self._find_target, self.records, resource, source_id)
+            return _led_to(self._find_target, [], resource, source_id)
         except _MissingRecordError as missing:
+            self._left += 1
             earlier = self.unsent.get(path)
             self._leave(path, source_id if earlier is None else [*several(earlier), source_id], missing.resource)
             return None
@@ -158,23 +201,20 @@ class _Led:
         return self.why[path]
 
 
-def _namesakes(forms: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield for each object the one of the target that has its name and type, in their order; none where one side has more of these."""
-    sides = [[(form.get("name"), form.get("type")) for form in side] for side in (forms, there)]
-    for position, called in enumerate(sides[0]):
-        alike = [form for form, other in zip(there, sides[1], strict=True) if other == called]
-        yield alike[sides[0][:position].count(called)] if len(alike) == sides[0].count(called) else {}
+def _called(form: Mapping[str, Any]) -> str:
+    """The name and type of an object, as a text."""
+    return f"{form.get('name')!r} {form.get('type')!r}"
+
+
+def _by_name(there: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """The objects of the target whose names no other of them has, by these."""
+    times = Counter(map(_called, there))
+    return {_called(form): form for form in there if times[_called(form)] == 1}
 
 
 def _known(_resource: str, number: Any) -> Any:
     """The id of a record that the target has; None for `{"source": id}`."""
     return None if isinstance(number, dict) else number
-
-
-def _as_it_is(records: list[Referred], resource: str, number: RecordId) -> RecordId:
-    """The id of a record of the target itself, which is noted in `records`."""
-    records.append(Referred(resource, number, number))
-    return number
 
 
 class _MissingRecordError(Exception):

@@ -111,7 +111,10 @@ def _verdicts(
     source, target = sides
     if source is target:
         return {name: FieldVerdict.SAME for name in fields if name not in match.source.unknown}
-    unsent, held, wanted = match.source.unsent, match.held, match.wanted
+    unsent, wanted = match.source.unsent, match.wanted
+    # To lists below a record people may add; what is taken out of them in the source is told from that by what there was
+    edited = {name for name in resource_type.posted if match.held.get(name) != digest(target.get(name))}
+    held = {name: text for name, text in match.held.items() if name not in edited}
     decision = None if match.decision == Decision.MERGE else match.decision
     return {
         name: merge_field(

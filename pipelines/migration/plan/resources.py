@@ -118,6 +118,7 @@ class _Planner:
                 journal=inputs.journal,
                 find_target=self._ids.target_of,
                 decisions=inputs.decisions,
+                earlier=None if resource_type.personal else inputs.earlier.get(resource_type.resource),
                 same_library=inputs.same_library,
                 files=inputs.files if resource_type.has_files else None,
             ) as matches,

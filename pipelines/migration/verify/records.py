@@ -12,6 +12,7 @@ from pipelines.inventory import noun
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import STEP, digest
 from pipelines.migration.model.comparison_database import in_steps
+from pipelines.migration.model.field_mapping import several
 from pipelines.migration.model.findings import Finding
 from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 KEPT = "the service keeps it otherwise than an earlier plan sent it"
+_NOT_TAKEN_OUT = "its list has records that the source does not have, and nothing is taken out of such a list"
 _NOT_LED = "it is not linked yet to all records to which it refers"
 
 
@@ -106,11 +108,15 @@ def _add(
             if not resource_type.personal:
                 expected, present = display_both(name, value_of(planned), value_of(now.get(name)), MOST_CHARACTERS)
             texts = {"field": name, "wanted": expected, "found": present}
-            why, is_led = _why(located, name, now), name not in row.references or comparison.is_led(row, name)
-            sent_first = name in row.references and resource_type.digest_of(name, row.payload.get(name))
-            if not is_led or (sent_first and sent_first == digest(now.get(name))):
+            why, is_link = _why(located, name, now), name in row.references
+            if is_link and digest(now.get(name)) in comparison.unlinked(located, name):
                 why = _NOT_LED
-            texts["wanted"] = texts["wanted"] if is_led else ""
+            if name in resource_type.posted and {*several(value_of(planned) or [])} < {
+                *several(value_of(now.get(name)))
+            }:
+                why = _NOT_TAKEN_OUT
+            if is_link and not comparison.is_led(row, name):
+                texts["wanted"] = ""
             discrepancies.add([row.finding(DIFFERING, why, target_id=located.target_id, **texts)])
 
 

@@ -22,6 +22,9 @@ _NAMES = {
 }
 """Last word of a field's name → the resource of that name."""
 
+NAMES_OF_RECORDS = ("name", "title", "label", "heading")
+"""Last words in the name of a field with the name of a record, such as `displayName`."""
+
 _NAMED_AFTER = {
     **_NAMES,
     "book": "publications",

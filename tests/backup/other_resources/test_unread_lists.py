@@ -58,6 +58,30 @@ def test_lists_are_named_unless_records_show_what_they_have(path: str, named: bo
     assert (shown in found) == named
 
 
+@pytest.mark.parametrize(
+    ("members", "row", "named"),
+    [
+        ([1], {"publication_id": 1, "position": 2}, True),
+        ([{"id": 1, "title": "A"}], {"publication_id": 1, "position": 2}, True),
+        ([{"publication_id": 1, "position": 2}], {"publication_id": 1, "position": 2}, False),
+        ([1], {"id": 1, "publication_id": 1, "collection_id": 2}, False),
+        ([1], {"id": 1, "title": "A"}, False),
+    ],
+)
+def test_a_list_is_named_where_its_rows_say_more_than_the_records_show(
+    members: list[Any], row: dict[str, Any], *, named: bool
+) -> None:
+    """Not where they are the records themselves."""
+    rows = {"type": "array", "items": {"type": "object", "properties": {key: {} for key in row}}}
+    of_books = {"type": "array", "items": {"type": "object", "properties": {"id": {}, "title": {}}}}
+    description = json.loads(described("/collections/{id}/publications", schema=rows))
+    description["paths"] |= json.loads(described("/publications", schema=of_books))["paths"]
+    shown = unread(
+        json.dumps(description).encode(), publications=BOOKS, collections=[{"id": 2, "publications": members}]
+    )
+    assert shown == (["/collections/:id/publications"] if named else [])
+
+
 @pytest.mark.parametrize("around", [[], ["records"], ["tasks"], ["data"], ["_embedded", "tasks"]])
 def test_the_fields_of_records_are_read_in_any_described_envelope(around: list[str]) -> None:
     schema: dict[str, Any] = {"type": "array", "items": RECORD}

@@ -12,10 +12,14 @@ import pytest
 from pipelines.errors import RefusedError
 from pipelines.migration.apply.references import References
 from pipelines.migration.model.actions import Action
+from pipelines.migration.model.field_mapping import FieldMapping
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import FailedWriteError, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedReference, PlanRow, Referred
+from pipelines.migration.model.publication_type import publication_type
+from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.step import Step
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.service.client import LibraryClient
 from pipelines.state.local import LocalState
 from tests.migration.sample_plans import TYPES, plan_of, row
@@ -54,7 +58,10 @@ def journal(tmp_path: Path, clock: ManualClock) -> Iterator[Journal]:
 @pytest.fixture
 def references(journal: Journal, target: Target, tmp_path: Path) -> References:
     plan = plan_of(tmp_path / "plan")
-    return References(Step(plan, journal, target.client, TYPES, read_listing=pytest.fail, open_blob=pytest.fail))
+    authors = FieldMapping(many=True, entries={"user_id": FieldMapping(leads_to="users")})
+    publications = publication_type(STANDARD_KINDS, learned=ResourceType("publications", {"authors": authors}, ()))
+    types = {**TYPES, "publications": publications}
+    return References(Step(plan, journal, target.client, types, read_listing=pytest.fail, open_blob=pytest.fail))
 
 
 def book(fields: dict[str, Any], **values: Any) -> PlanRow:
@@ -88,6 +95,15 @@ def test_a_publication_is_sent_without_what_the_target_certainly_lacks(reference
         assert (found.payload, found.expected) == ({"title": "A book"}, {"title": "digest"})
     assert problems == ["contributor 9: not sent, the target has no such record (users/9). 404 Not Found"]
     assert target.asked == ["/api/v2/users/9"] * 2
+
+
+def test_authors_are_sent_without_what_the_target_certainly_lacks(references: References, target: Target) -> None:
+    target.answer = Answer({"error": {"code": "RecordNotFound"}}, status=404)
+    authors = [{"name": "A", "user_id": 9}, {"name": "B"}]
+    reduced = references.without_missing(book({"authors": authors}), NOT_FOUND, [])
+    assert reduced is not None
+    assert (reduced.payload, target.asked) == ({"authors": [{"name": "A"}, {"name": "B"}]}, ["/api/v2/users/9"])
+    assert reduced.expected != {"authors": "digest"}
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,7 @@ def body_of(learned: ResourceType, record: Json, lead: Lead = lambda _resource, 
 
 
 def body_of_values(learned: ResourceType, values: Json) -> Json:
-    """What is sent of these values."""
-    payloads = [learned.fields[name].payload(name, value) for name, value in values.items()]
+    """What an apply sends of these values."""
+    fields = learned.of_target.fields
+    payloads = [fields[name].payload(name, value) for name, value in values.items()]
     return nested({path: value for payload in payloads for path, value in payload.items()})

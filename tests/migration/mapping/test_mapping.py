@@ -22,7 +22,7 @@ from pipelines.migration.model.comparable import Form
 from pipelines.migration.model.field_mapping import FieldMapping, plain
 from pipelines.migration.model.publication_type import publication_type
 from pipelines.migration.model.reasons import TASK_COMPLETED
-from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, MergeRequest, ResourceType
 from pipelines.migration.plan.mapped_references import mapped
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.left_out import LeftOut
@@ -408,7 +408,7 @@ def test_a_record_to_which_an_author_leads_is_sent_with_the_author(tmp_path: Pat
 
 
 def test_the_target_keeps_a_reference_of_an_author_that_leads_nowhere(tmp_path: Path) -> None:
-    """Of the author of that name; of none where it has more of them. Another reference of that author is sent."""
+    """Of the author of that name; another reference of that author is sent. Where it is not clear which it is, the whole list is kept."""
     record = {"id": 1, "title": "T", "authors": [AUTHOR | {"authority_id": 5, "user_id": 6}, {"name": "B"}]}
     members = {"orcid": "string", "authority_id": "integer", "user_id": "integer"}
     schema = takes(title="string", authors=takes_of_author(**members))
@@ -417,17 +417,34 @@ def test_the_target_keeps_a_reference_of_an_author_that_leads_nowhere(tmp_path: 
     for there, kept in (
         ([{"name": "B"}, AUTHOR | {"authority_id": 77}], {"authority_id": 77}),
         ([AUTHOR | {"authority_id": 77, "orcid": "another"}], {"authority_id": 77}),
-        ([{"name": "B"}, AUTHOR | {"authority_id": 77}, AUTHOR], {}),
+        ([{"name": "B"}, AUTHOR, AUTHOR], {}),
     ):
         form = learned.form({"id": 2, "title": "T", "authors": there})
         sent = mapped(learned, learned.form(record), lambda resource, _: (resource == "users", 9), form)
         known = {name: AUTHOR[name] for name in ("name", "type", "orcid")}
         assert sent.values["authors"] == [known | kept | {"user_id": 9}, {"name": "B", "type": "person"}]
         assert sent.why["authors[0].authority_id"] == LeftOut.NO_RECORD
+    for there in (
+        [{"name": "B"}, AUTHOR | {"authority_id": 77}, AUTHOR],
+        [{"name": "B"}, AUTHOR | {"authority_id": 77, "name": "A. Author"}],
+    ):
+        form = learned.form({"id": 2, "title": "T", "authors": there})
+        sent = mapped(learned, learned.form(record), lambda resource, _: (resource == "users", 9), form)
+        assert (sent.values, sent.why["authors"], sent.unknown) == ({"title": "T"}, LeftOut.NO_RECORD, {"authors"})
+
+
+def test_the_address_of_a_record_that_an_author_has_is_sent_as_it_stands_where_a_person_said_so() -> None:
+    links = {"authority": {"href": "https://a/authorities/5"}, "user": {"href": "https://a/users/6"}}
+    parts = {"_links/authority/href": FieldMapping(leads_to="nothing", sent_as="text")}
+    learned = ResourceType("publications", {"authors": FieldMapping(many=True, entries=parts)}, ())
+    form = publication_type(STANDARD_KINDS, learned=learned).form({"authors": [{"name": "A", "_links": links}]})
+    assert form.values["authors"][0]["_links/authority/href"] == "https://a/authorities/5"
+    assert [path for path in form.why if "_links" in path and "authority" in path] == []
+    assert form.why["authors[0]._links.user"] == LeftOut.LINK
 
 
 def test_lists_within_authors_go_without_what_is_not_there(tmp_path: Path) -> None:
-    """Without what the target lacks, and at first without what is still to be created, which is never null."""
+    """Without what the target lacks, and at first without what is still to be created, which is never null; it keeps what it has."""
     units = [{"authority_id": 5, "role": "lead"}, {"authority_id": 6}]
     record = {"id": 1, "title": "T", "authors": [{"name": "A", "authority_ids": [5, 6], "units": units}]}
     entries = of_type(members={"authority_id": of_type("integer"), "role": of_type("string")})
@@ -439,6 +456,10 @@ def test_lists_within_authors_go_without_what_is_not_there(tmp_path: Path) -> No
     known = {"name": "A", "type": "person"}
     assert sent.values["authors"] == [known | {"authority_ids": [9], "units": [{"authority_id": 9, "role": "lead"}]}]
     assert sent.unsent == {"authors[0].authority_ids": 6, "authors[0].units": 6}
+    theirs: Json = known | {"authority_ids": [77, 9], "units": [{"authority_id": 77, "role": "lead"}]}
+    there = learned.form({"id": 2, "title": "T", "authors": [theirs]})
+    kept = mapped(learned, learned.form(record), lambda _, number: (number == 5, 9), there)
+    assert kept.values["authors"] == [theirs | {"units": [*theirs["units"], {"authority_id": 9, "role": "lead"}]}]
     waiting = mapped(learned, learned.form(record), lambda _, number: (True, 9 if number == 5 else None))
     assert waiting.at_once == {"authors": sent.values["authors"]}
     assert mapped(learned, learned.form(record), lambda *_: (True, None)).at_once == {
@@ -970,6 +991,9 @@ def test_no_example_is_as_long_as_a_telephone_number(tmp_path: Path) -> None:
     assert "0170" not in text
 
 
+AUTHORS_LINE = "[publications.fields]\nauthors = { many = true, entries = { a = {} } }"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -997,6 +1021,9 @@ def test_no_example_is_as_long_as_a_telephone_number(tmp_path: Path) -> None:
         ("[tasks.requests]\nverb = 'PUT'", "[tasks] requests: unknown key verb"),
         ("[tasks.requests]\nleave_out = ['a']", "unknown key leave_out"),
         ("[publications.requests]\nmethod = 'PUT'", "publications are changed by PATCH"),
+        ("[publications]\nleft_out = ['abstract']", "'abstract' is documented, and always moved"),
+        (f"[publications]\nleft_out = ['authors/a']\n{AUTHORS_LINE}", "has 'authors/a' twice"),
+        (AUTHORS_LINE.replace("many", "any_order = true, many"), "the line says only what they have besides"),
         ("[tasks.fields]\na = { leads_to = 'nothing', many = true, post = 'a id' }", "no plain values"),
         ("[tasks.fields]\na = { kinds = { Desk = 'locations' } }", "with `kind`"),
         ("[tasks.fields]\na = { leads_to = 'users', values = { 7 = '9' } }", "stand for none"),

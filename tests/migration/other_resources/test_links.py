@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.errors import StopError
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan
@@ -46,7 +47,7 @@ NUMBER_AND_NAME = {"type": ["object", "null"], "properties": {"id": {"type": "nu
 AUTHOR = {
     "type": "object",
     "properties": {
-        **{name: {"type": "string"} for name in ("name", "type", "orcid")},
+        **{name: {"type": "string"} for name in ("name", "type", "orcid", "remark")},
         "authority_id": {"type": "number"},
         "user": NUMBER_AND_NAME,
     },
@@ -264,12 +265,21 @@ def names_of_authors(pair: LibraryPair) -> tuple[int, list[str]]:
 
 @pytest.mark.long
 def test_authors_are_there_before_the_records_to_which_they_lead(pair: LibraryPair) -> None:
-    """Where such a record is refused, the next plan sets the link. A reference that the source lost stays in the target."""
+    """Where such a record is refused, the next plan sets the link, unless people changed the authors since.
+
+    A reference that the source lost stays in the target.
+    """
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
     pair.sandbox.fault("status", "target", method="POST", path="/authorities$", status=422, times=100)
     pair.apply(plan)
     pair.sandbox.reset("faults")
-    assert names_of_authors(pair)[1] == ["Bo", "Ada"]
+    publication, names = names_of_authors(pair)
+    assert names == ["Bo", "Ada"]
+    authors = records_of(pair, "publications")[publication]["authors"]
+    pair.call("PATCH", f"publications/{publication}", {"authors": [*authors, {"name": "Cy", "type": "person"}]})
+    with pytest.raises(StopError, match=f"was to be linked as {publication}, and people changed that"):
+        pair.apply(plan)
+    pair.call("PATCH", f"publications/{publication}", {"authors": authors})
     [waiting] = [found for found in pair.verify(plan).findings if found.field == "authors"]
     assert (waiting.wanted, waiting.problem) == ("", "it is not linked yet to all records to which it refers")
     pair.apply(pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES))
@@ -278,6 +288,24 @@ def test_authors_are_there_before_the_records_to_which_they_lead(pair: LibraryPa
     without = pair.plan(back_up(pair, "fourth"), resources=("publications",))
     assert without.facts.empty, "the target keeps what this plan knows nothing of"
     assert moved(pair) == moved(pair, "library")
+
+
+@pytest.mark.long
+def test_what_people_say_of_an_author_stays_where_the_source_says_nothing_of_it(pair: LibraryPair) -> None:
+    """The list of authors is sent whole; undo gives it back as it was."""
+    pair.apply(pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES))
+    publication, _names = names_of_authors(pair)
+    [bo, ada] = records_of(pair, "publications")[publication]["authors"]
+    pair.call("PATCH", f"publications/{publication}", {"authors": [bo, ada | {"remark": "Seen in May"}]})
+    source = pair.library()
+    number, record = max(records_of(source, "publications").items())
+    source.call("PATCH", f"publications/{number}", {"authors": [{"name": "Cy", "type": "person"}, *record["authors"]]})
+    plan = pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES)
+    pair.apply(plan)
+    assert names_of_authors(pair) == (publication, ["Cy", "Bo", "Ada"])
+    assert records_of(pair, "publications")[publication]["authors"][-1] == ada | {"remark": "Seen in May"}
+    pair.undo(plan, really=True)
+    assert records_of(pair, "publications")[publication]["authors"] == [bo, ada | {"remark": "Seen in May"}]
 
 
 @pytest.mark.long

@@ -243,6 +243,17 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(
     assert (applied.failed, applied.complete, proof.as_planned) == (0, True, True), applied.findings
     assert_same_lists(source, pair, LIST_OF)
     assert pair.plan(back_up(pair, "second"), resources=resources).facts.empty
+    source.call(
+        "DELETE", f"users/{max(records_of(source, 'users'))}/collections/{min(records_of(source, 'collections'))}"
+    )
+    later = pair.plan(back_up(pair, "third"), resources=resources)
+    assert pair.apply(later).lacking.writes == 1, "nothing is taken out of such a list"
+    assert [finding.problem.partition(",")[0] for finding in pair.verify(later).findings] == [
+        "its list has records that the source does not have"
+    ]
+    last = pair.plan(back_up(pair, "fourth"), resources=resources)
+    assert last.facts.empty
+    assert pair.status(last).lacking.writes == 1
     loaded = load_settings(pair.config)
     data = open_data(loaded)
     result = drill(loaded, data, snapshot, now=datetime(2026, 11, 21, tzinfo=UTC))
@@ -250,6 +261,7 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(
     assert {*re.findall(r"[a-z_]+\.[a-z_]+_ids", left)} == {"hard_copies.borrower_ids", "tasks.remark_ids"}, (
         "a drill asks nobody"
     )
+    pair.undo(later, really=True)
     undone = pair.undo(plan, really=True)
     assert [one for one in undone.findings if "a person must remove it there" in one.problem]
     removed = [path for method, path in pair.writes() if method == "DELETE" and "/users/" in path]

@@ -269,6 +269,25 @@ def test_two_records_that_became_one_are_named(pair: LibraryPair, snapshot: Snap
     ]
 
 
+def test_a_record_that_was_found_is_the_same_under_another_name(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """Also once it is gone; whether or not the plan that found it was applied."""
+    row, *_others = plan_rows(pair.plan(snapshot, resources=["authorities"]), "authorities", Action.CREATE)
+    theirs, other = (
+        pair.call("POST", "authorities", row.payload | {"name": name})["id"] for name in (row.payload["name"], "Other")
+    )
+    for path, change, reason in (
+        ("", {}, None),
+        ("", {"name": "Another, Name, 1950-"}, "fields_differ"),
+        ("", {"name": "A third name"}, "fields_differ"),
+        ("/merge", {"into_id": other}, "deleted_in_target"),
+    ):
+        pair.call("PATCH", f"authorities/{theirs}{path}", change)
+        rows = pair.plan(snapshot, resources=["authorities"]).rows(resources=["authorities"])
+        [planned] = [planned for planned in rows if planned.source_id == row.source_id]
+        assert (planned.action, planned.reason) == (Action.CONFLICT if reason else Action.UNCHANGED, reason)
+        assert theirs in (planned.target_id, *planned.candidates)
+
+
 @pytest.mark.long
 def test_decisions_count_for_records_that_are_only_referred_to(pair: LibraryPair, snapshot: Snapshot) -> None:
     """The tasks are given to the user whom a person named, in a plan that does not write users, too."""

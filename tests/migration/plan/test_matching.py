@@ -37,6 +37,7 @@ def matched(
     source: Side,
     target: Side,
     written: dict[int, int],
+    remembered: dict[int, int],
     *,
     same_library: bool,
 ) -> Found:
@@ -50,8 +51,9 @@ def matched(
             rows += [(one, "content", "content", text) for one, text in side.contents.items()]
             rows += [(one, "fingerprint", "fingerprint", text) for one, text in side.fingerprints.items() if text]
             _fill(database, f"{name}_keys", rows)
-        database.execute("CREATE TABLE written (source_id VARCHAR, target_id VARCHAR)")
-        _fill(database, "written", list(written.items()))
+        for name, pairs in (("written", written), ("remembered", remembered)):
+            database.execute(f"CREATE TABLE {name} (source_id VARCHAR, target_id VARCHAR)")
+            _fill(database, name, list(pairs.items()))
         database.execute("CREATE TABLE decisions (source_id VARCHAR, decision VARCHAR, target_id VARCHAR)")
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
         match(database, STAGES)
@@ -71,7 +73,7 @@ def _fill(database: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[obje
 
 
 def in_python(  # noqa: C901, PLR0912  rule by rule
-    source: Side, target: Side, written: dict[int, int], *, same_library: bool
+    source: Side, target: Side, written: dict[int, int], remembered: dict[int, int], *, same_library: bool
 ) -> Found:
     """The same rules, record by record."""
     found = Found({}, {})
@@ -81,14 +83,17 @@ def in_python(  # noqa: C901, PLR0912  rule by rule
         found.matched[one] = (other, how)
         taken.add(other)
 
-    written = {one: other for one, other in written.items() if one in source.keys}
-    for one, other in written.items():
+    not_written = {
+        one: other for one, other in remembered.items() if one not in written and other not in written.values()
+    }
+    known = {one: other for one, other in (written | not_written).items() if one in source.keys}
+    for one, other in known.items():
         if other not in target.keys:
             found.ambiguous[one] = ((other,), "deleted_in_target")
-        elif [*written.values()].count(other) > 1:
+        elif [*known.values()].count(other) > 1:
             found.ambiguous[one] = ((other,), "several_sources")
         else:
-            take(one, other, "journal")
+            take(one, other, "journal" if one in written else "plan")
     if same_library:
         left = [one for one in source.keys if one in target.keys and one not in {*found.matched, *found.ambiguous}]
         found.ambiguous |= {one: ((one,), "several_sources") for one in left if one in taken}
@@ -153,9 +158,14 @@ def sides(draw: st.DrawFn, first: int) -> Side:
 
 
 @pytest.mark.long
-@given(sides(1), sides(4), st.dictionaries(st.integers(1, 7), st.integers(4, 10), max_size=3), st.booleans())
+@given(
+    sides(1),
+    sides(4),
+    *[st.dictionaries(st.integers(1, 7), st.integers(4, 10), max_size=3) for _ in range(2)],
+    st.booleans(),
+)
 def test_the_sql_agrees_with_plain_python(
-    source: Side, target: Side, written: dict[int, int], same_library: bool
+    source: Side, target: Side, written: dict[int, int], remembered: dict[int, int], same_library: bool
 ) -> None:
-    expected = in_python(source, target, written, same_library=same_library)
-    assert matched(source, target, written, same_library=same_library) == expected
+    expected = in_python(source, target, written, remembered, same_library=same_library)
+    assert matched(source, target, written, remembered, same_library=same_library) == expected
