@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from pipelines.inventory import LIST_PATHS, noun, plural
+from pipelines.records.additional_fields import is_managed
 from pipelines.records.shapes.field_names import kind_beside, names_same, resource_named, stem_of
 from pipelines.records.shapes.observation import Kind, RecordShape
 from pipelines.shapes.model import Description, ResourceSchema
@@ -49,6 +50,13 @@ def list_in_words(address: str) -> str:
     return f"the {plural(below)} of each {noun(resource)}" if resource and below.isidentifier() else address
 
 
+_ASSETS = "assets"
+"""Files, which the document shows in their publications."""
+
+_OF_ROWS = frozenset({"_links", "id", "links", "meta"})
+"""What rows of any list may have, and what says nothing of a record."""
+
+
 def _is_unread(
     path: str, description: Description, shapes: Mapping[str, RecordShape], left_out: Collection[str]
 ) -> bool:
@@ -60,8 +68,10 @@ def _is_unread(
         if resource is None or "/" in below:
             return resource is not None
         record = description.resources.get(resource_named(below) or "", ResourceSchema()).record
-        rows = {member for member in description.lists[path] if member != "id" and member not in record}
-        return not _has_members(resource, below, shapes, rows)
+        rows = {
+            row for row in description.lists[path] if row not in record and row not in _OF_ROWS and not is_managed(row)
+        }
+        return not _has_members(resource, below, shapes, () if below == _ASSETS else rows)
     above = _RESOURCES.get(path.rpartition("/")[0])
     fields = description.lists[path]
     # A part of a known list, such as its newest records
@@ -78,16 +88,27 @@ def _has_members(resource: str, name: str, shapes: Mapping[str, RecordShape], ro
     shape, other = shapes.get(resource, RecordShape()), shapes.get(name)
     if not shape.records or (other is not None and not other.records):
         return True
+    shown, has_list = set[str](), False
     for path, field in shape.paths():
         members = field.entries.members if field.entries is not None else {}
-        if Kind.LIST in field.kinds and _is_named(path, name):
-            links = (resource, resource_named(name))
-            return all(row in members or resource_named(stem_of(row)) in links for row in rows)
-        if any(_is_named((member,), name) for member in members):  # `items: [{publication_id: 7}]`
-            return True
+        is_list = Kind.LIST in field.kinds and _is_named(path, name)
+        has_links = any(_is_named((member,), name) for member in members)  # `items: [{publication_id: 7}]`
         if any(kind_beside(member, members, in_object=True) for member in members):  # `[{type: "publication", id: 7}]`
             return True
+        if is_list or has_links:
+            has_list, shown = True, shown.union(members)
+            shown |= _links(rows, resource, name) if has_links or not members or "id" in members else set()
+    if has_list:
+        return shown.issuperset(rows)
     return other is not None and any(field.kinds and _is_named(path, resource) for path, field in other.paths())
+
+
+def _links(rows: Collection[str], resource: str, name: str) -> set[str]:
+    """Those members of the rows of a list that say which records belong together."""
+    resources = {row: called for row in rows if (called := resource_named(stem_of(row))) is not None}
+    others = {*resources.values()} - {resource}
+    ends = {resource, resource_named(name)} | (others if len(others) == 1 else set())
+    return {row for row, called in resources.items() if called in ends}
 
 
 def _is_named(path: Sequence[str], name: str) -> bool:

@@ -1,7 +1,7 @@
 -- Matches the records that can be matched without comparing their content. Reads
 --   source (id), target (id)                      the records of both sides
 --   written (source_id, target_id)                what earlier plans created or changed, according to the journal
---   remembered (source_id, target_id)             what the newest plan found to be the same, and did not write
+--   remembered (source_id, target_id, matched_by) what the newest plan found to be the same, and by which keys
 --   decisions (source_id, decision, target_id)    what a person decided
 --   same_library (yes)                            whether both sides are one library, whose ids are the same
 -- and creates
@@ -27,17 +27,19 @@ CREATE OR REPLACE TABLE matched AS
     SEMI JOIN target ON target.id = decided.target_id
     WHERE decision <> 'skip';
 
--- A record that an earlier plan wrote or found and that is gone was deleted by somebody. A record is not new either if a person matched another one
+-- A record that an earlier plan wrote and that is gone was deleted by somebody. A record is not new either if a person matched another one
 -- with the one that it was written to, or if earlier plans wrote several records to one.
 CREATE OR REPLACE TABLE earlier AS
     SELECT known.*, target.id IS NOT NULL AS is_there, count(*) OVER (PARTITION BY known.target_id) AS sources
     FROM (
         SELECT source_id, target_id, 'journal' AS matched_by FROM written
         UNION ALL
-        SELECT remembered.*, 'plan'
+        SELECT remembered.*
         FROM remembered
+        SEMI JOIN target ON target.id = remembered.target_id
         ANTI JOIN written ON written.source_id = remembered.source_id
         ANTI JOIN written AS taken ON taken.target_id = remembered.target_id
+        ANTI JOIN matched AS given ON given.target_id = remembered.target_id
     ) AS known
     SEMI JOIN source ON source.id = known.source_id
     ANTI JOIN decided ON decided.source_id = known.source_id

@@ -107,7 +107,7 @@ class References:
             return None
         missing = {name: numbers for name in resource_type.references if (numbers := self._missing(row, name))}
         for name, numbers in missing.items():
-            for resource, number in numbers:
+            for resource, number in sorted(numbers, key=str):
                 problem = f"{name} {number}: not sent, the target has no such record ({resource}/{number}). {refusal}"
                 if problem not in problems:
                     problems.append(problem)
@@ -125,7 +125,7 @@ class References:
     def _missing(self, row: PlanRow, name: str) -> set[tuple[str, RecordId]]:
         """The records to which a field leads, or the objects of its list, and which the target certainly lacks, with their resources."""
         referred = set[tuple[str, RecordId]]()
-        if name in row.payload:
+        if row.payload.get(name) is not None:
             self._types[row.resource].fields[name].with_ids(
                 row.payload[name], lambda *reference: referred.add(reference)
             )

@@ -46,6 +46,7 @@ class RequestForms:
         self._description = step.plan.facts.description
         self._types = step.types
         self._current = current
+        self._begun = step.journal.now()
         self._lock = threading.RLock()
         self._taken: set[tuple[str, WriteKind]] = set()
         """What the target took in this run, or in an earlier one."""
@@ -95,7 +96,7 @@ class RequestForms:
     def change(self, row: PlanRow, changes: Mapping[str, Any]) -> Request:
         """The request that changes fields of a record. A PUT replaces it, so that all other fields are sent again as they are now.
 
-        So are the other members of an object of which one is changed; and what the objects of a list have besides, unless this plan creates
+        So are the other members of an object of which one is changed; and what the objects of a list have besides, unless this run created
         the record. Raises `RefusedError` where the target has no such record then.
         """
         resource_type, target_id = self._types[row.resource], row.existing_target_id
@@ -106,7 +107,8 @@ class RequestForms:
             name for name in resource_type.fields.keys() - changes.keys() if replaces or objects_of([name]) & objects
         }
         fields = resource_type.fields
-        lists = [name for name in changes if name in fields and fields[name].entries and row.action != Action.CREATE]
+        lists = [name for name, value in changes.items() if value and resource_type.has_objects(name)]
+        lists = lists if lists and self._may_have_more(row) else []
         if replaces or again or lists:
             record = self._current(row.resource, target_id)
             if record is None:
@@ -174,6 +176,11 @@ class RequestForms:
                 known |= resource_type.fields.get(name, PLAIN).payload_again(name, value, record)
         described = writable or {}
         return {key: _without_read_only(value, described.get(key)) for key, value in (unknown | known).items()}
+
+    def _may_have_more(self, row: PlanRow) -> bool:
+        """Whether people may have changed a record: this run did not create it."""
+        creation = self._step.entries(row).get((WriteKind.CREATE, "")) if row.action == Action.CREATE else None
+        return creation is None or creation.begun_at < self._begun
 
     def _takes(self, resource: str, name: str) -> Callable[[str], bool]:
         """Returns whether the target takes a member of the objects of a list; where nothing says so, any but what services fill."""

@@ -128,10 +128,13 @@ def _is_edited(comparison: TargetComparison, located: Located, name: str) -> boo
     row, resource_type = located.row, comparison.types[located.row.resource]
     if located.form is None or not row.references[name].later or name in resource_type.posted:
         return False
-    ours = comparison.unlinked(located, name)
-    if comparison.is_led(row, name):
-        ours.add(resource_type.digest_of(name, comparison.reference(row, name)))
-    return digest(resource_type.compared(located.form.values).get(name)) not in ours
+    now, before = (
+        digest(resource_type.compared(located.form.values).get(name)),
+        value_before(row, resource_type).get(name),
+    )
+    if now in comparison.unlinked(located, name) or (located.state != WriteState.DONE and now == digest(before)):
+        return False
+    return not comparison.is_led(row, name) or now != resource_type.digest_of(name, comparison.reference(row, name))
 
 
 def _have_one_name(comparison: TargetComparison, ids: list[RecordId]) -> bool:

@@ -38,7 +38,7 @@ from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.row_writes import LINK, writes_of
 from pipelines.migration.model.step import Request, Step
 from pipelines.records.files import COVER
-from pipelines.records.values import RecordId, as_id
+from pipelines.records.values import RecordId, as_id, id_order
 from pipelines.service.files.upload import Uploads
 
 Send = Callable[[PlanRow, str, RowResult], None]
@@ -153,9 +153,9 @@ class Writer:
                     raise self._journal.refused(number, problem, refusal.status) from None
                 self._journal.done(member, target_id=target_id)
             wanted[name], held[name] = digest_of(name, [*ids]), digest_of(name, [*present.union(ids)])
-            stay += (
-                [f"{name}: {', '.join(map(str, others))} stay there."] if (others := present.difference(ids)) else []
-            )
+            if others := sorted(present.difference(ids), key=id_order):
+                ids_there = ", ".join(map(str, others))
+                stay.append(f"{name}: its list still has {ids_there}, and nothing is taken out of such a list.")
         self.records.changed(row.resource, target_id)
         self._journal.done(number, target_id=target_id, wanted=wanted, held=held, message=" ".join(stay) or None)
 

@@ -17,7 +17,7 @@ _NOT_LEARNED = AUTHOR_KEYS | {"id"}
 
 
 class PublicationListing(RecordListing):
-    """Publications whose authors have only these parts."""
+    """Publications whose authors have only what the service does not document."""
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield each record."""

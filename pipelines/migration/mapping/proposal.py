@@ -413,6 +413,15 @@ def _with_changes(text: str, proposal: Proposal, mapping: ResourceMapping) -> st
         for name, field in named.items()
         if name not in doubtful and field.fill is None and proposal.shown.isdisjoint(field.keys_of(name))
     ]
+    offered = [part for name, field in proposal.mapping.fields.items() for part in field.parts(name)]
+    members = {key for path, part in offered for key in part.keys_of(path)}.union(proposal.mapping.left_out)
+    gone += [
+        path
+        for name, field in mapping.fields.items()
+        if name in proposal.mapping.fields
+        for path, part in field.parts(name)
+        if path != name and part.fill is None and members.isdisjoint(part.keys_of(path))
+    ]
     known = {*proposal.shown, *proposal.mapping.left_out, *proposal.mapping.after_create}
     known |= objects_of(known)
     gone += [

@@ -6,8 +6,9 @@ a member of an object: `holding/location_id`.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -249,29 +250,49 @@ class FieldMapping(
     ) -> list[dict[str, Any]]:
         """The objects of a list as they are sent, with what the mapping does not know of the same ones of this record of the target.
 
-        Those with one name and type are the same; without names, those that lead to the same records, or are the same else. `takes`:
-        whether the target takes a member.
+        `takes`: whether the target takes a member.
         """
-        there = defaultdict[str, list[dict[str, Any]]](list)
-        for entry in several(self.read(record, name)):
-            if isinstance(entry, dict):
-                unknown = {member: value for member, value in self._unknown(entry).items() if takes(member)}
-                there[self._identity(entry)].append(unknown)
-        identities = [self._identity(entry) for entry in sent]
-        others = {
-            identity: iter(there[identity] if len(there[identity]) == times else [{}] * times)
-            for identity, times in Counter(identities).items()
-        }
-        return [{**next(others[identity]), **entry} for identity, entry in zip(identities, sent, strict=True)]
+        there = [entry for entry in several(self.read(record, name)) if isinstance(entry, dict)]
+        same, known = self._same(sent, there), self._known_keys
+        taken = [{key: value for key, value in entry.items() if takes(key)} for entry in there]
+        return [
+            _with_rest(entry, taken[same[place]] if place in same else {}, known) for place, entry in enumerate(sent)
+        ]
 
-    def _identity(self, entry: Mapping[str, Any]) -> str:
-        if "name" in entry:
-            return f"{entry['name']!r} {entry.get('type')!r}"
-        led = [id_of(part.read(entry, member)) for member, part in self.entries.items() if part.refers]
-        return repr(led or sorted((key, value) for key, value in entry.items() if key not in self._unknown(entry)))
+    def _same(self, sent: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+        """Place of an object that is sent → that of the same one in the target, as far as each side has as many of these."""
+        same = dict[int, int]()
+        for identity in (self._name_and_led, self._led, _name_of, self._content):
+            sides = [
+                _places(identity, entries, taken) for entries, taken in ((sent, {*same}), (there, {*same.values()}))
+            ]
+            for text in sides[0].keys() & sides[1].keys():
+                places, places_there = sides[0][text], sides[1][text]
+                # Several that lead to one record may be anybody
+                if len(places) == len(places_there) and (identity != self._led or len(places) == 1):
+                    same |= dict(zip(places, places_there, strict=True))
+        return same
+
+    def _led(self, entry: Mapping[str, Any]) -> str:
+        """The ids of the records to which an object leads; empty where it leads to none."""
+        values = [part.read(entry, member) for member, part in self.entries.items() if part.refers]
+        ids = [[id_of(value) for value in several(value)] for value in values]
+        return repr(ids) if any(number is not None for numbers in ids for number in numbers) else ""
+
+    def _name_and_led(self, entry: Mapping[str, Any]) -> str:
+        led = self._led(entry)
+        return f"{_name_of(entry)} {led}" if led else ""
+
+    def _content(self, entry: Mapping[str, Any]) -> str:
+        unknown = self._unknown(entry)
+        return repr(sorted((key, value) for key, value in entry.items() if key not in unknown))
+
+    @property
+    def _known_keys(self) -> set[str]:
+        return {key for member, part in self.entries.items() for key in part.keys_sent(member)}
 
     def _unknown(self, entry: Mapping[str, Any]) -> dict[str, Any]:
-        known = {key.partition("/")[0] for member, part in self.entries.items() for key in part.keys_sent(member)}
+        known = {key.partition("/")[0] for key in self._known_keys}
         return {key: value for key, value in entry.items() if key not in known}
 
     def _sent(self, form: Any) -> Any:
@@ -308,9 +329,43 @@ PLAIN = FieldMapping()
 """A field that is sent as it stands."""
 
 
+def _name_of(entry: Mapping[str, Any]) -> str:
+    return f"{plain_text(entry['name'])!r}" if "name" in entry else ""
+
+
+def _places(
+    identity: Callable[[Mapping[str, Any]], str], entries: Sequence[Mapping[str, Any]], taken: set[int]
+) -> dict[str, list[int]]:
+    """Identity → the places of the entries that have it, but for those that are taken."""
+    places = defaultdict[str, list[int]](list)
+    for place, entry in enumerate(entries):
+        if place not in taken and (text := identity(entry)):
+            places[text].append(place)
+    return places
+
+
+def _with_rest(
+    sent: Mapping[str, Any], there: Mapping[str, Any], known: Collection[str], above: str = ""
+) -> dict[str, Any]:
+    """An object as it is sent, with the members of another one, at any depth, whose paths are not known."""
+    rest = dict[str, Any]()
+    for key, value in there.items():
+        path, inner = f"{above}{key}", sent.get(key, {})
+        if isinstance(value, dict) and isinstance(inner, dict) and any(name.startswith(f"{path}/") for name in known):
+            rest |= {key: whole} if (whole := _with_rest(inner, value, known, f"{path}/")) else {}
+        elif key not in sent and path not in known:
+            rest[key] = value
+    return {**sent, **rest}
+
+
 def plain(*names: str) -> dict[str, FieldMapping]:
     """Fields that are sent as they stand."""
     return dict.fromkeys(names, PLAIN)
+
+
+def plain_text(value: Any) -> Any:
+    """A text with single blanks and in one Unicode form: a service may keep it so."""
+    return " ".join(unicodedata.normalize("NFC", value).split()) if isinstance(value, str) else value
 
 
 def several(value: Any) -> list[Any]:

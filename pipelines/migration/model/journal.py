@@ -64,7 +64,7 @@ class Journal:
     ) -> int:
         """Store durably that a write is about to be sent; returns the number of its entry. An earlier entry of this write is reused."""
         key = (*self._pair, plan, resource, str(source_id), kind, part)
-        values = (_text(target_id), _json(wanted), self._now(), WriteState.INTENDED)
+        values = (_text(target_id), _json(wanted), self.now(), WriteState.INTENDED)
         with self._store.transaction() as db:
             (number,) = db.execute(
                 "INSERT INTO migration_writes (source, target, plan, resource, source_id, kind, part, target_id, wanted, "
@@ -79,7 +79,7 @@ class Journal:
 
     def sent(self, *numbers: int) -> None:
         """Store durably that a request of these entries leaves now."""
-        self._update(numbers, sent_at=self._now())
+        self._update(numbers, sent_at=self.now())
 
     def answered(self, *numbers: int) -> None:
         """The response to the last request of these entries is known: it has no effect that is still to come."""
@@ -117,21 +117,21 @@ class Journal:
         """The write happened. `message`: what the target did not take or keep of it. `wanted`: what was written, if not what was meant."""
         values: dict[str, Any] = {} if wanted is None else {"wanted": _json(wanted)}
         values |= {"target_id": str(target_id), "asset_id": asset_id, "held": _json(held), "message": message}
-        self._update([number], **values, state=WriteState.DONE, status=None, sent_at=None, ended_at=self._now())
+        self._update([number], **values, state=WriteState.DONE, status=None, sent_at=None, ended_at=self.now())
 
     def refused(self, number: int, message: str, status: int | None = None) -> FailedWriteError:
         """The service refused the write; nothing was written. Returns the error for its row."""
         values: dict[str, Any] = {"message": message, "status": status}
-        self._update([number], **values, state=WriteState.REFUSED, sent_at=None, ended_at=self._now())
+        self._update([number], **values, state=WriteState.REFUSED, sent_at=None, ended_at=self.now())
         return FailedWriteError(message)
 
     def parked(self, number: int, message: str) -> None:
         """It is unknown whether the write happened."""
-        self._update([number], state=WriteState.PARKED, message=message, ended_at=self._now())
+        self._update([number], state=WriteState.PARKED, message=message, ended_at=self.now())
 
     def undone(self, *numbers: int) -> None:
         """The writes were taken back; all entries change at once."""
-        self._update(numbers, state=WriteState.UNDONE, sent_at=None, ended_at=self._now())
+        self._update(numbers, state=WriteState.UNDONE, sent_at=None, ended_at=self.now())
 
     def release(self, entry: JournalEntry, names: Collection[str]) -> None:
         """From now on, an entry does not say what the target has in these fields: what happens to them is no edit of a person."""
@@ -301,7 +301,8 @@ class Journal:
         query = f"SELECT {COLUMNS} FROM migration_writes WHERE {where} ORDER BY number"  # noqa: S608  our own words
         return [_entry(row) for row in self._store.read(query, values)]
 
-    def _now(self) -> str:
+    def now(self) -> str:
+        """The moment, as in its entries."""
         moment: datetime = self._clock.now()
         return moment.isoformat(timespec="milliseconds")
 

@@ -85,7 +85,7 @@ class PlannedFile(msgspec.Struct, omit_defaults=True):
 
 
 class Referred(NamedTuple):
-    """A record to which a field refers. `target_id`: its id in the target, if it has one yet."""
+    """A record to which a field refers. `target_id`: its id in the target; `source_id` is only needed where it has none yet."""
 
     resource: str
     source_id: RecordId

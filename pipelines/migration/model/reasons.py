@@ -153,7 +153,7 @@ _TABLE = {
         ),
         Reason(
             "edited_in_both",
-            "Both libraries, or one and the mapping file, have changed it since it was written into the target.",
+            "Both libraries, or one of them and what is moved of it, have changed since it was written there.",
             _WHOSE,
             _RIGHT_SIDE,
             ONE,
@@ -366,8 +366,8 @@ _TABLE = {
     ReasonKind.WRITES: (
         Reason(
             "kept_otherwise",
-            "The service keeps another value than was sent.",
-            "Look at the record in the target, and enter there what is lacking.",
+            "The target keeps another value than was sent.",
+            "Look at the record in the target, and put right there what differs.",
         ),
     ),
     ReasonKind.STEPS: (

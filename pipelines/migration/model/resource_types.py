@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
@@ -20,7 +19,7 @@ import msgspec
 from pipelines.inventory import RESOURCES
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.comparable import Form, digest
-from pipelines.migration.model.field_mapping import PLAIN, FieldMapping, plain, several
+from pipelines.migration.model.field_mapping import PLAIN, FieldMapping, plain, plain_text, several
 from pipelines.records.additional_fields import filled_within, is_empty, is_managed, is_sent_empty
 from pipelines.records.files import ASSET, COVER
 from pipelines.records.left_out import LeftOut
@@ -426,6 +425,10 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         """Whether a record has a field, under any of the keys that it may have."""
         return any(value_at(record, key, ...) is not ... for key in self.keys_of(name))
 
+    def has_objects(self, name: str) -> bool:
+        """Whether a field is a list of objects, of which the mapping knows some members."""
+        return bool(self.fields.get(name, PLAIN).entries)
+
     def _read(self, record: Mapping[str, Any], name: str) -> Any:
         return self.fields.get(name, PLAIN).read(record, name)
 
@@ -523,7 +526,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 
     def key(self, values: Mapping[str, Any], *, folded: bool = True) -> str | None:
         """The key of a record, none where it has no such fields. `folded`: without regard to case."""
-        normalised = _folded if folded else _plain
+        normalised = _folded if folded else plain_text
         *whole, last = self.keys
         for names in whole:
             if all(not is_empty(values.get(name)) for name in names):
@@ -694,11 +697,6 @@ def may_appear(counts: Mapping[str, Mapping[str, int]]) -> bool:
     return bool(counts[AUTHORITIES].get(Action.CREATE)) and any(publications.get(action) for action in WRITTEN_ACTIONS)
 
 
-def _plain(value: Any) -> Any:
-    """A text with single blanks and in one Unicode form."""
-    return " ".join(unicodedata.normalize("NFC", value).split()) if isinstance(value, str) else value
-
-
 def _folded(value: Any) -> Any:
     """The same in lower case."""
-    return _plain(value.casefold()) if isinstance(value, str) else value
+    return plain_text(value.casefold()) if isinstance(value, str) else value

@@ -113,7 +113,7 @@ _RENAMED = f"""
         )
     ORDER BY file_row_number
 """  # noqa: S608  our own words
-"""The rows of records that were found by their names and that others may refer to, although nothing of them is written."""
+"""The rows of which nothing is written, but to whose records others may refer: found by names that they do not have any more."""
 
 
 class Located(NamedTuple):

@@ -24,7 +24,6 @@ ACTIONS = {
 EVIDENCE = {
     "decision": "a person's decision",
     "journal": "an earlier migration",
-    "plan": "an earlier plan",
     "id": "the number of the record",
     "identifier": "an identifier (DOI, ISBN)",
     "content": "the whole content",

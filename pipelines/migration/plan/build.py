@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, cached_property
 from http import HTTPStatus
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from pipelines.errors import BookferryError
 from pipelines.inventory import RESOURCES, nested_address, nested_resource, parent_of, record_path
 from pipelines.migration.mapping.codes import differing_codes
 from pipelines.migration.mapping.learned_types import TypeLearner, additional_names
@@ -297,22 +298,35 @@ class PlanBuilder:
         write_conflicts(plan, decisions)
         return plan
 
+    @cached_property
+    def _plans(self) -> list[Plan]:
+        """All earlier plans, oldest first."""
+        return all_plans(self._session.data)
+
     def _earlier_plans(self) -> dict[str, Plan]:
-        """Resource → the newest plan of its records between these libraries."""
+        """Resource → the newest whole plan of its records between these libraries; none within one library, whose ids are the same."""
         request, target = self._request, self._session.settings.tenant(self._request.target)
-        pair = (request.source.manifest.base_url, target.base_url)
-        return {
-            resource: plan
-            for plan in all_plans(self._session.data)
-            if (plan.facts.source.base_url, plan.facts.target.base_url) == pair
-            for resource in plan.facts.resources
-        }
+        pair, newest = (request.source.manifest.base_url, target.base_url), dict[str, Plan]()
+        for plan in () if self._same_library or request.restores else reversed(self._plans):
+            resources = {*plan.facts.resources} - newest.keys()
+            if resources and (plan.facts.source.base_url, plan.facts.target.base_url) == pair and _is_whole(plan):
+                newest |= dict.fromkeys(resources, plan)
+        return newest
 
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
         """What the target has twice because a request of an earlier plan took effect late."""
-        plans = {plan.name: plan for plan in all_plans(self._session.data)}
+        plans = {plan.name: plan for plan in self._plans}
         sides = [Side(inputs.folder / TARGET, resource) for resource in inputs.resources]
         return [*find_twins(inputs.journal, sides, plans)]
+
+
+def _is_whole(plan: Plan) -> bool:
+    """Whether the rows of a plan are there as they were sealed."""
+    try:
+        plan.check_unaltered()
+    except BookferryError:
+        return False
+    return True
 
 
 def plan_facts(request: PlanRequest, settings: Settings, inputs: PlanInputs) -> PlanFacts:

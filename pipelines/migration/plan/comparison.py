@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.migration.model.actions import Action, Decision
+from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import KEYS, RECORDS, STEP, Form, Side
 from pipelines.migration.model.comparison_database import comparison_database, create_table, in_steps, scratch_table
 from pipelines.migration.model.journal import Journal
@@ -61,14 +61,28 @@ WRITTEN_FILES = scratch_table(
 DECISIONS = scratch_table("decisions", dict.fromkeys(("source_id", "decision", "target_id"), _TEXT))
 """What a person decided about conflicts."""
 
-_REMEMBERED = f"""
+_REMEMBERED = """
     INSERT INTO remembered
-    SELECT source_id, target_id
-    FROM read_parquet({{file}})
-    WHERE resource = '{{resource}}' AND target_id IS NOT NULL
-        AND (matched_by = 'plan' OR (action = '{Action.UNCHANGED}' AND matched_by <> 'journal'))
-"""  # noqa: S608  our own words
-"""The records that an earlier plan found in the target and did not write: people may give them other names there."""
+    SELECT source_id, coalesce(target_id, json_extract_string(candidates, '$[0]')), coalesce(matched_by, 'name')
+    FROM read_parquet({file})
+    WHERE resource = '{resource}' AND (
+        (target_id IS NOT NULL AND matched_by NOT IN ('journal', 'decision')) OR (target_id IS NULL AND reason = 'deleted_in_target')
+    )
+"""
+"""The records that an earlier plan found in the target by their keys: people may give them other names there."""
+
+_GONE = """
+    INSERT INTO ambiguous
+    SELECT source_id, [target_id], 'deleted_in_target'
+    FROM remembered
+    SEMI JOIN source ON source.id = remembered.source_id
+    ANTI JOIN target ON target.id = remembered.target_id
+    ANTI JOIN matched ON matched.source_id = remembered.source_id
+    ANTI JOIN ambiguous ON ambiguous.source_id = remembered.source_id
+    ANTI JOIN decided ON decided.source_id = remembered.source_id
+    ANTI JOIN written ON written.source_id = remembered.source_id
+"""
+"""Of those, the ones that are gone, and of which nothing else is the same."""
 
 _TWINS = """
     SELECT m.source_id, flatten(list(g.ids)) AS twins
@@ -263,7 +277,7 @@ def compare(
     with comparison_database(folder, {"source": source, "target": target}) as database:
         create_table(database, WRITTEN, _written_rows(journal, resource_type.resource))
         create_table(database, WRITTEN_FILES, journal.written_files(resource_type.resource))
-        database.execute("CREATE TABLE remembered (source_id VARCHAR, target_id VARCHAR)")
+        database.execute("CREATE TABLE remembered (source_id VARCHAR, target_id VARCHAR, matched_by VARCHAR)")
         if earlier is not None:
             file = literal(escaped(earlier.path(ROWS)))
             database.execute(_REMEMBERED.format(file=file, resource=resource_type.resource))
@@ -292,8 +306,8 @@ def compare(
 def match(database: duckdb.DuckDBPyConnection, stages: Iterable[Stage]) -> None:
     """Make the tables `matched` and `ambiguous` from the input of sql/migration/match.sql. A record in neither is new.
 
-    The evidence in its order: a person's decision; what earlier plans wrote, according to the journal, or found; the id, within one
-    library; the keys of each stage.
+    The evidence in its order: a person's decision; what earlier plans wrote, according to the journal, or found by its keys; the id,
+    within one library; the keys of each stage.
     """
     _run(database, "match")
     for stage in stages:
@@ -301,6 +315,7 @@ def match(database: duckdb.DuckDBPyConnection, stages: Iterable[Stage]) -> None:
             "CREATE OR REPLACE TABLE stage AS SELECT ? AS name, ? AS matched_by, ? AS gives_way", list(stage)
         )
         _run(database, "match_by_keys")
+    database.execute(_GONE)
 
 
 def _run(database: duckdb.DuckDBPyConnection, name: str) -> None:

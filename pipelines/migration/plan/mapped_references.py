@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pipelines.migration.model.comparable import Form
-from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, FieldMapping, several
+from pipelines.migration.model.field_mapping import LEFT_OUT, NOTHING, OPEN, FieldMapping, plain_text, several
 from pipelines.migration.model.plan import PlannedReference, Referred
 from pipelines.migration.model.reasons import (
     AT_MISSING_LOCATION,
@@ -155,6 +155,8 @@ class _Led:
 
     def _with_kept(self, part: FieldMapping, path: str, value: Any, kept: Any) -> Any:
         """A value as it is sent; None if nothing is left of it. `kept`: what the target has in place of references that lead nowhere."""
+        if not part.refers:
+            return value
         if isinstance(value, list):
             led, lacking = list[Any](), list[Any]()
             for entry in value:
@@ -203,7 +205,7 @@ class _Led:
 
 def _called(form: Mapping[str, Any]) -> str:
     """The name and type of an object, as a text."""
-    return f"{form.get('name')!r} {form.get('type')!r}"
+    return f"{plain_text(form.get('name'))!r} {form.get('type')!r}"
 
 
 def _by_name(there: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -116,6 +116,8 @@ def _verdicts(
     edited = {name for name in resource_type.posted if match.held.get(name) != digest(target.get(name))}
     held = {name: text for name, text in match.held.items() if name not in edited}
     decision = None if match.decision == Decision.MERGE else match.decision
+    # What the target has in a form that is not read is not nothing
+    guarded = {*resource_type.guarded, *(match.target.unsent if match.target is not None else ())}
     return {
         name: merge_field(
             source.get(name),
@@ -124,7 +126,7 @@ def _verdicts(
             decision=decision,
             overwrite=overwrite,
             is_set=name in resource_type.lists,
-            guarded=name in resource_type.guarded,
+            guarded=name in guarded,
             begins=str(unsent.get(precision_of(name), "")) if name in resource_type.dates else "",
         )
         for name in fields

@@ -24,7 +24,7 @@ from pipelines.service_limits import PER_PAGE
 def count(facts: PlanFacts, row: PlanRow, resource_type: ResourceType) -> None:
     """Add a row to the facts of its plan; its requests without those that read the target again.
 
-    Each record that is added to a list of another one takes a request.
+    Each record that is added to a list of another one takes a request, and so does each that is read since a list of objects is changed.
     """
     facts.counts[row.resource][row.action] += 1
     if row.matched_by is not None:
@@ -34,6 +34,11 @@ def count(facts: PlanFacts, row: PlanRow, resource_type: ResourceType) -> None:
         facts.requests += requests_of(kind, is_new=row.action == Action.CREATE)
     added = [row.references[name].records for name in resource_type.posted if name in row.references]
     facts.requests += sum(len(records) - 1 for records in added if records)
+    if row.action == Action.PATCH:
+        later = {name for name, reference in row.references.items() if reference.later}
+        at_once = {name for name, value in row.payload.items() if value} | row.references.keys() - later
+        changed = [{name for name in names if resource_type.has_objects(name)} for names in (at_once, later)]
+        facts.requests += sum(map(bool, changed))
     facts.mails += row.action == Action.CREATE and row.resource == USERS
     facts.merges_proposed += row.reason == TWINS or (row.reason == SEVERAL and row.resource in MERGEABLE)
     facts.first_day_dates += LeftOut.FIRST_DAY in row.why.values()

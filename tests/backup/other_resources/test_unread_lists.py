@@ -66,6 +66,9 @@ def test_lists_are_named_unless_records_show_what_they_have(path: str, named: bo
         ([{"publication_id": 1, "position": 2}], {"publication_id": 1, "position": 2}, False),
         ([1], {"id": 1, "publication_id": 1, "collection_id": 2}, False),
         ([1], {"id": 1, "title": "A"}, False),
+        ([1], {"id": 1, "publication_id": 1, "created_at": 2, "_links": 3}, False),
+        ([{"publication_id": 1}], {"publication_id": 1, "position": 2}, True),
+        ([{"name": "A"}], {"name": 1, "publication_id": 1, "role": 2}, True),
     ],
 )
 def test_a_list_is_named_where_its_rows_say_more_than_the_records_show(

@@ -433,6 +433,36 @@ def test_the_target_keeps_a_reference_of_an_author_that_leads_nowhere(tmp_path: 
         assert (sent.values, sent.why["authors"], sent.unknown) == ({"title": "T"}, LeftOut.NO_RECORD, {"authors"})
 
 
+@pytest.mark.parametrize(
+    ("there", "sent", "whole"),
+    [
+        ([{"name": "Ada  L", "x": 1}], [{"name": "Ada L", "role": "a"}], [{"name": "Ada L", "role": "a", "x": 1}]),
+        ([{"name": "A", "x": 1}, {"name": "A", "x": 2}], [{"name": "A"}], [{"name": "A"}]),
+        (
+            [{"name": "A", "x": 1}, {"name": "B", "x": 2}, {"name": "A", "x": 3}],
+            [{"name": "B"}, {"name": "A"}, {"name": "A"}],
+            [{"name": "B", "x": 2}, {"name": "A", "x": 1}, {"name": "A", "x": 3}],
+        ),
+        ([{"id": 5, "x": 1}, {"id": {"id": 6}, "x": 2}], [{"id": 6}, {"id": 7}], [{"id": 6, "x": 2}, {"id": 7}]),
+        ([{"name": "A", "role": "a", "x": None}, "B", None], [{"name": "A"}], [{"name": "A", "x": None}]),
+        ("A", [{"name": "A"}], [{"name": "A"}]),
+        (
+            [{"name": "A", "id": 1, "x": 1}, {"name": "A", "id": 7, "x": 7}, {"name": "C", "id": 7, "x": 8}],
+            [{"name": "C", "id": 7}, {"name": "A", "id": 7}, {"name": "A, B.", "id": 1}],
+            [{"name": "C", "id": 7, "x": 8}, {"name": "A", "id": 7, "x": 7}, {"name": "A, B.", "id": 1, "x": 1}],
+        ),
+        ([{"id": [5, 6], "x": 1}, {"id": [6], "x": 2}], [{"id": [6]}], [{"id": [6], "x": 2}]),
+        ([{"name": "A", "at": {"room": 1, "x": 2}}], [{"name": "A"}], [{"name": "A", "at": {"x": 2}}]),
+        ([{"name": "A", "y": 1}], [{"name": "A"}], [{"name": "A"}]),
+    ],
+)
+def test_what_the_mapping_does_not_know_of_an_object_is_sent_again(there: Any, sent: Any, whole: Any) -> None:
+    """Of the object that leads to the same record, or has the name; of none where one side has more of these."""
+    entries = plain("name", "role", "at/room") | {"id": FieldMapping(leads_to="users", many=True)}
+    field = FieldMapping(many=True, entries=entries)
+    assert field.with_unknown("items", sent, {"items": there}, lambda member: member != "y") == whole
+
+
 def test_the_address_of_a_record_that_an_author_has_is_sent_as_it_stands_where_a_person_said_so() -> None:
     links = {"authority": {"href": "https://a/authorities/5"}, "user": {"href": "https://a/users/6"}}
     parts = {"_links/authority/href": FieldMapping(leads_to="nothing", sent_as="text")}
@@ -989,6 +1019,21 @@ def test_no_example_is_as_long_as_a_telephone_number(tmp_path: Path) -> None:
         ]
     )
     assert "0170" not in text
+
+
+def test_a_member_of_authors_that_no_record_has_any_more_is_marked(tmp_path: Path) -> None:
+    members = {"orcid": "string", "position": "integer"}
+    schema = takes(title="string", authors=takes_of_author(**members))
+    texts, text = list[str](), ""
+    for night, author in enumerate(({"position": 1}, {}, {"position": 1})):
+        (tmp_path / str(night)).mkdir()
+        record = {"id": 1, "title": "T", "authors": [AUTHOR | author]}
+        learner = learner_of(tmp_path / str(night), [record], schema, "publications")
+        text = text_of([learner], text)
+        assert text_of([learner], text) == text
+        texts.append(text)
+    gone = "# No record has any more: authors/position\n"
+    assert texts[1].replace(gone, "") == texts[0] == texts[2] != texts[1]
 
 
 AUTHORS_LINE = "[publications.fields]\nauthors = { many = true, entries = { a = {} } }"

@@ -22,6 +22,7 @@ from tests.migration.other_resources.full_library import (
     CONTRIBUTED,
     RECORDS,
     UNDELETED,
+    back_up,
     contents_of,
     contributors,
     delete_user,
@@ -280,12 +281,25 @@ def test_a_record_that_was_found_is_the_same_under_another_name(pair: LibraryPai
         ("", {"name": "Another, Name, 1950-"}, "fields_differ"),
         ("", {"name": "A third name"}, "fields_differ"),
         ("/merge", {"into_id": other}, "deleted_in_target"),
+        ("", None, "deleted_in_target"),
     ):
-        pair.call("PATCH", f"authorities/{theirs}{path}", change)
+        if change is not None:
+            pair.call("PATCH", f"authorities/{theirs}{path}", change)
         rows = pair.plan(snapshot, resources=["authorities"]).rows(resources=["authorities"])
         [planned] = [planned for planned in rows if planned.source_id == row.source_id]
         assert (planned.action, planned.reason) == (Action.CONFLICT if reason else Action.UNCHANGED, reason)
         assert theirs in (planned.target_id, *planned.candidates)
+
+
+def test_a_restore_remembers_nothing(pair: LibraryPair) -> None:
+    """What was deleted since the last one is put back."""
+    publication = pair.call("POST", "publications", {"title": "To be deleted", "publishable_type": "Book"})["id"]
+    snapshot = back_up(pair, "restored", tenant="new")
+    for action in (Action.UNCHANGED, Action.CREATE, Action.CREATE):
+        [row] = [row for row in pair.plan(snapshot, restores=True).rows() if row.source_id == publication]
+        assert row.action == action
+        if action == Action.UNCHANGED:
+            pair.call("DELETE", f"publications/{publication}")
 
 
 @pytest.mark.long

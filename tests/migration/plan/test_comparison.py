@@ -127,6 +127,15 @@ def test_references_count_within_one_library_only(tmp_path: Path) -> None:
         assert result.action == action
 
 
+def test_what_the_target_has_in_a_form_that_is_not_read_is_not_overwritten(tmp_path: Path) -> None:
+    ours = {"id": 1, "title": "A", "doi": "10.1000/182", "published_on": "2020-01-01"}
+    theirs = {"id": 1, "title": "A", "identifiers": [{"type": "doi", "value": "10.1000/182"}]}
+    for there, patched, conflicts in ((None, ["published_on"], []), ("around 2020", [], ["published_on"])):
+        records = [theirs | {"published_on": there}]
+        [result] = compared(tmp_path / str(there), PUBLICATIONS, [ours], records).values()
+        assert (result.patched, result.conflicts) == (patched, conflicts)
+
+
 def test_records_without_an_id_are_left_out(tmp_path: Path) -> None:
     side = Side(tmp_path, "publications")
     write_side(side, [{"title": "without an id"}, {"(record)": 1}, {"id": "7"}], PUBLICATIONS)

@@ -51,9 +51,10 @@ def matched(
             rows += [(one, "content", "content", text) for one, text in side.contents.items()]
             rows += [(one, "fingerprint", "fingerprint", text) for one, text in side.fingerprints.items() if text]
             _fill(database, f"{name}_keys", rows)
-        for name, pairs in (("written", written), ("remembered", remembered)):
-            database.execute(f"CREATE TABLE {name} (source_id VARCHAR, target_id VARCHAR)")
-            _fill(database, name, list(pairs.items()))
+        database.execute("CREATE TABLE written (source_id VARCHAR, target_id VARCHAR)")
+        _fill(database, "written", list(written.items()))
+        database.execute("CREATE TABLE remembered (source_id VARCHAR, target_id VARCHAR, matched_by VARCHAR)")
+        _fill(database, "remembered", [(*pair, "name") for pair in remembered.items()])
         database.execute("CREATE TABLE decisions (source_id VARCHAR, decision VARCHAR, target_id VARCHAR)")
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
         match(database, STAGES)
@@ -84,7 +85,9 @@ def in_python(  # noqa: C901, PLR0912  rule by rule
         taken.add(other)
 
     not_written = {
-        one: other for one, other in remembered.items() if one not in written and other not in written.values()
+        one: other
+        for one, other in remembered.items()
+        if one not in written and other not in written.values() and other in target.keys
     }
     known = {one: other for one, other in (written | not_written).items() if one in source.keys}
     for one, other in known.items():
@@ -93,7 +96,7 @@ def in_python(  # noqa: C901, PLR0912  rule by rule
         elif [*known.values()].count(other) > 1:
             found.ambiguous[one] = ((other,), "several_sources")
         else:
-            take(one, other, "journal" if one in written else "plan")
+            take(one, other, "journal" if one in written else "name")
     if same_library:
         left = [one for one in source.keys if one in target.keys and one not in {*found.matched, *found.ambiguous}]
         found.ambiguous |= {one: ((one,), "several_sources") for one in left if one in taken}
@@ -125,6 +128,10 @@ def in_python(  # noqa: C901, PLR0912  rule by rule
                     else "identifiers_disagree"
                 )
                 found.ambiguous[one] = (tuple(sorted(others)), why)
+    gone = {one: other for one, other in remembered.items() if one not in written and other not in target.keys}
+    for one, other in gone.items():
+        if one in source.keys and one not in {*found.matched, *found.ambiguous}:
+            found.ambiguous[one] = ((other,), "deleted_in_target")
     return found
 
 
