@@ -124,16 +124,9 @@ class References:
 
     def _missing(self, row: PlanRow, name: str) -> set[tuple[str, RecordId]]:
         """The records to which a field leads, or the objects of its list, and which the target certainly lacks, with their resources."""
-        referred = set[tuple[str, RecordId]]()
-        if row.payload.get(name) is not None:
-            self._types[row.resource].fields[name].with_ids(
-                row.payload[name], lambda *reference: referred.add(reference)
-            )
-        return {
-            (resource, number)
-            for resource, number in referred
-            if resource in LOOKED_UP and self._is_missing(resource, number)
-        }
+        value = row.payload.get(name)
+        referred = {*self._types[row.resource].fields[name].led_to(value)} if value is not None else ()
+        return {record for record in referred if record[0] in LOOKED_UP and self._is_missing(*record)}
 
     def _is_missing(self, resource: str, number: RecordId) -> bool:
         """Whether the service says that there is no such record; any other answer leaves that open."""

@@ -128,11 +128,9 @@ def _is_edited(comparison: TargetComparison, located: Located, name: str) -> boo
     row, resource_type = located.row, comparison.types[located.row.resource]
     if located.form is None or not row.references[name].later or name in resource_type.posted:
         return False
-    now, before = (
-        digest(resource_type.compared(located.form.values).get(name)),
-        value_before(row, resource_type).get(name),
-    )
-    if now in comparison.unlinked(located, name) or (located.state != WriteState.DONE and now == digest(before)):
+    now = digest(resource_type.compared(located.form.values).get(name))
+    before = digest(value_before(row, resource_type).get(name))
+    if now in comparison.unlinked(located, name) or (located.state != WriteState.DONE and now == before):
         return False
     return not comparison.is_led(row, name) or now != resource_type.digest_of(name, comparison.reference(row, name))
 

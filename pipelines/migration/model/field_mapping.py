@@ -225,6 +225,12 @@ class FieldMapping(
             return number
         return ({self.kind: form[self.kind]} if self.kind in form else {}) | {"id": number}
 
+    def led_to(self, form: Any) -> list[tuple[str, Any]]:
+        """Resource and id of each record to which a value leads, in their order."""
+        records = list[tuple[str, Any]]()
+        self.with_ids(form, lambda *record: records.append(record))
+        return records
+
     def payload(self, name: str, form: Any) -> dict[str, Any]:
         """The fields of a request's body that set it, by their paths."""
         if isinstance(form, list):

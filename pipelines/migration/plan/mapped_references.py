@@ -147,10 +147,13 @@ class _Led:
                     first[member] = kept[member]
             planned.append(members)
             self.at_once.append(first)
-        if self.unsent and self._led_from(there) - self._led_from(planned):
+        if self.unsent and self._ids(there) - self._ids(planned):
             self.unsent, self.why = {self._name: [*forms]}, {self._name: next(iter(self.why.values()))}
             return []
-        self._field.with_ids(planned, self._note)
+        for resource, number in self._field.led_to(planned):
+            is_new = isinstance(number, dict)
+            ids = (number["source"], None) if is_new else (number, number)
+            self.records.append(Referred(resource, *ids))
         return planned
 
     def _with_kept(self, part: FieldMapping, path: str, value: Any, kept: Any) -> Any:
@@ -173,19 +176,9 @@ class _Led:
         planned = part.with_ids(value, partial(self._led_or_left, path))
         return kept if planned is None else planned
 
-    def _note(self, resource: str, number: Any) -> Any:
-        """Note a record to which a planned reference leads."""
-        is_new = isinstance(number, dict)
-        self.records.append(
-            Referred(resource, number["source"], None) if is_new else Referred(resource, number, number)
-        )
-        return number
-
-    def _led_from(self, objects: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
-        """The records to which objects lead."""
-        records = set[tuple[str, str]]()
-        self._field.with_ids([*objects], lambda resource, number: records.add((resource, str(number))))
-        return records
+    def _ids(self, objects: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
+        """The records to which objects lead, with their ids as texts."""
+        return {(resource, str(number)) for resource, number in self._field.led_to([*objects])}
 
     def _led_or_left(self, path: str, resource: str, source_id: RecordId) -> Any:
         """As `_led_to`; None for a record that the target lacks, which is left out at this path."""

@@ -37,8 +37,7 @@ def count(facts: PlanFacts, row: PlanRow, resource_type: ResourceType) -> None:
     if row.action == Action.PATCH:
         later = {name for name, reference in row.references.items() if reference.later}
         at_once = {name for name, value in row.payload.items() if value} | row.references.keys() - later
-        changed = [{name for name in names if resource_type.has_objects(name)} for names in (at_once, later)]
-        facts.requests += sum(map(bool, changed))
+        facts.requests += sum(any(map(resource_type.has_objects, names)) for names in (at_once, later))
     facts.mails += row.action == Action.CREATE and row.resource == USERS
     facts.merges_proposed += row.reason == TWINS or (row.reason == SEVERAL and row.resource in MERGEABLE)
     facts.first_day_dates += LeftOut.FIRST_DAY in row.why.values()
