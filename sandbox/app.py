@@ -90,15 +90,15 @@ class Sandbox:
 
     def _with_faults(self, tenant: Tenant, request: Request, path: str) -> Response:
         """Answers a request with the faults and the latency of the tenant."""
-        fault = tenant.faults.take(request.method, _target(request, path))
-        if fault is not None and fault.fault == "late":
-            request.get_data()  # the connection may be gone when the request takes effect
-        if tenant.settings.latency:
-            tenant.clock.sleep(tenant.settings.latency)
 
         def proceed() -> Response:
             return _catch_errors(request, lambda: self._route(tenant, request, path))
 
+        fault = tenant.faults.take(request.method, _target(request, path), proceed)
+        if fault is not None and fault.fault == "late":
+            request.get_data()  # the connection may be gone when the request takes effect
+        if tenant.settings.latency:
+            tenant.clock.sleep(tenant.settings.latency)
         if fault is not None:
             return apply_fault(fault, proceed, tenant)
         response = proceed()

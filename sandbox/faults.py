@@ -71,6 +71,11 @@ class Fault:
         """Returns whether the fault applies to a request."""
         return self.method.upper() in {"", method} and re.search(self.path, target) is not None
 
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether the effect comes right after that of further requests."""
+        return self.fault == "late" and self.answer != "held" and self.behind > 0
+
 
 Proceed = Callable[[], Response]
 
@@ -95,20 +100,17 @@ class FaultQueue:
         with self._lock:
             return self._random.uniform(min(fault.least_seconds, fault.seconds), fault.seconds)
 
-    def take(self, method: str, target: str) -> Fault | None:
-        """Returns the fault for this request and counts it down."""
+    def take(self, method: str, target: str, proceed: Proceed) -> Fault | None:
+        """Returns the fault for this request and counts it down. From now on further ones count that it waits for."""
         with self._lock:
             for position, fault in enumerate(self._pending):
                 if fault.matches(method, target) and self._random.random() < fault.share:
                     remaining = fault.times - 1
                     self._pending[position : position + 1] = [replace(fault, times=remaining)] if remaining else []
+                    if fault.waits_for_others:
+                        self._held.append((fault, proceed))
                     return fault
         return None
-
-    def hold(self, fault: Fault, proceed: Proceed) -> None:
-        """Keeps a request until as many further ones as the fault says have had their effect."""
-        with self._lock:
-            self._held.append((fault, proceed))
 
     def passed(self, method: str, target: str) -> None:
         """Counts a request that has had its effect, and carries out those that waited for it."""
@@ -206,8 +208,6 @@ def _late(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
         tenant.clock.sleep(seconds)
         proceed()
 
-    if fault.behind:
-        tenant.faults.hold(fault, proceed)
-    else:
+    if not fault.waits_for_others:
         threading.Thread(target=take_effect, name="late effect", daemon=True).start()
     return _refusal(fault, fault.answer, tenant)
