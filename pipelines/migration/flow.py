@@ -231,7 +231,7 @@ class Migration(MigrationSession):
             for name, side in now.items():
                 records = listed[name].records()
                 write_side(side, records, step.types[name], merged=merged_before(merged, name))
-            with comparison_database(folder, {}) as database:
+            with comparison_database(folder) as database:
                 yield TargetComparison(step, now, database), listed
 
     def verify_named(

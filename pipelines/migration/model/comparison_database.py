@@ -21,14 +21,18 @@ _Row = TypeVar("_Row")
 
 
 @contextmanager
-def comparison_database(folder: Path, sides: Mapping[str, Side]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database with the views of each side, by name. What does not fit into memory is in `folder`."""
+def comparison_database(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database for the tables of one resource after the other. What does not fit into memory is in `folder`."""
     with storage_errors(folder), bounded_duckdb("900MB", 2, folder / ".spilled") as database:
         database.execute("SET preserve_insertion_order = false")
-        for name, side in sides.items():
-            for view in side.views(name):
-                database.execute(view)
         yield database
+
+
+def create_views(database: duckdb.DuckDBPyConnection, **sides: Side) -> None:
+    """Create the views of each side, by name."""
+    for name, side in sides.items():
+        for view in side.views(name):
+            database.execute(view)
 
 
 def scratch_table(name: str, columns: Mapping[str, pa.DataType]) -> Table:

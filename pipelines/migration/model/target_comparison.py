@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.comparable import STEP, Form, Side, digest
-from pipelines.migration.model.comparison_database import create_table, scratch_table
+from pipelines.migration.model.comparison_database import create_table, create_views, scratch_table
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
 from pipelines.migration.model.plan import SOURCE, TARGET, PlanRow
 from pipelines.migration.model.resource_types import NAMES, ResourceType
@@ -143,13 +143,8 @@ class TargetComparison:
     def locate(self, resource: str) -> None:
         """Make the tables of a resource."""
         plan, resource_type, database = self.plan, self.types[resource], self.database
-        sides = {
-            "source": plan.side(SOURCE, resource),
-            "before": plan.side(TARGET, resource),
-            "target": self.now[resource],
-        }
-        for view in (view for name, side in sides.items() for view in side.views(name)):
-            database.execute(view)
+        source, before = plan.side(SOURCE, resource), plan.side(TARGET, resource)
+        create_views(database, source=source, before=before, target=self.now[resource])
         rows = self._rows_of(resource)
         title = literal(NOT_SHOWN) if resource_type.personal else "title"
         database.execute(_PLANNED.format(rows=rows, resource=resource, title=title))

@@ -19,7 +19,6 @@ from pipelines.migration.mapping.codes import differing_codes
 from pipelines.migration.mapping.learned_types import TypeLearner, additional_names
 from pipelines.migration.mapping.mapping_file import MappingFile
 from pipelines.migration.model.actions import Decision
-from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.field_mapping import OPEN
 from pipelines.migration.model.journal import RECORD_WRITES, Journal
 from pipelines.migration.model.journal_entries import WriteKind, WriteState
@@ -316,8 +315,7 @@ class PlanBuilder:
     def _twins(self, inputs: PlanInputs) -> list[Twin]:
         """What the target has twice because a request of an earlier plan took effect late."""
         plans = {plan.name: plan for plan in self._plans}
-        sides = [Side(inputs.folder / TARGET, resource) for resource in inputs.resources]
-        return [*find_twins(inputs.journal, sides, plans)]
+        return [*find_twins(inputs.journal, inputs.folder / TARGET, inputs.resources, plans)]
 
 
 def _is_whole(plan: Plan) -> bool:

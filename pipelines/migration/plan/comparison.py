@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from importlib import resources
 from itertools import starmap
 from pathlib import Path
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import KEYS, RECORDS, STEP, Form, Side
-from pipelines.migration.model.comparison_database import comparison_database, create_table, in_steps, scratch_table
+from pipelines.migration.model.comparison_database import create_table, create_views, in_steps, scratch_table
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.journal_entries import WrittenFile
 from pipelines.migration.model.plan import ROWS, Plan
@@ -71,6 +71,16 @@ _REMEMBERED = """
 """
 """The records that an earlier plan found in the target by their keys: people may give them other names there."""
 
+_FREE = """
+    SELECT source.id
+    FROM source
+    ANTI JOIN matched ON matched.source_id = source.id
+    ANTI JOIN ambiguous ON ambiguous.source_id = source.id
+    ANTI JOIN decided ON decided.source_id = source.id
+    LIMIT 1
+"""
+"""Whether the source has a record of which nothing is known yet."""
+
 _GONE = """
     INSERT INTO ambiguous
     SELECT source_id, [target_id], 'deleted_in_target'
@@ -101,7 +111,7 @@ _CONTENTS = """
         'sha256': sha256, 'bytes': bytes, 'problem': problem}}) AS contents FROM {files} WHERE publication_id IS NOT NULL GROUP BY ALL
 """
 _PLACES = """
-    CREATE TABLE places AS
+    CREATE OR REPLACE TABLE places AS
     SELECT s.place, s.id, m.target_id, m.matched_by FROM source AS s LEFT JOIN matched AS m ON m.source_id = s.id
 """
 _AS_WRITTEN = "SET disabled_optimizers = 'join_order,build_side_probe_side'"
@@ -199,7 +209,9 @@ def _matches(
     find_target: FindTarget,
 ) -> Iterator[Match]:
     """Yield each record of the source, in its order; `SLICE` are in memory."""
+    database.execute(_AS_WRITTEN)
     joined = database.cursor().sql(_OUTCOMES).to_arrow_reader(SLICE)
+    database.execute("RESET disabled_optimizers")
     outcomes = (
         row
         for batch in in_places(joined, source.folder)
@@ -255,12 +267,11 @@ def in_places(batches: Iterable[pa.RecordBatch], folder: Path) -> Iterator[pa.Re
                 yield from rows.read_all().sort_by("place").to_batches(STEP)
 
 
-@contextmanager
 def compare(
+    database: duckdb.DuckDBPyConnection,
     resource_type: ResourceType,
     source: Side,
     target: Side,
-    folder: Path,
     *,
     journal: Journal,
     find_target: FindTarget,
@@ -268,39 +279,38 @@ def compare(
     earlier: Plan | None = None,
     same_library: bool = False,
     files: str | None = None,
-) -> Iterator[Iterator[Match]]:
-    """Match the records of both sides; yields the matches.
+) -> Iterator[Match]:
+    """Match the records of both sides, and yield the matches.
 
-    `folder`: for what does not fit into memory. `earlier`: the newest plan of these records, of no persons. `files`: the snapshot's table
-    publication_files. `find_target`: knows the records of the target to which references lead.
+    `database`: its tables are those of this resource until the next one is compared. `earlier`: the newest plan of these records, of no
+    persons. `files`: the snapshot's table publication_files. `find_target`: knows the records of the target to which references lead.
     """
-    with comparison_database(folder, {"source": source, "target": target}) as database:
-        create_table(database, WRITTEN, _written_rows(journal, resource_type.resource))
-        create_table(database, WRITTEN_FILES, journal.written_files(resource_type.resource))
-        database.execute("CREATE TABLE remembered (source_id VARCHAR, target_id VARCHAR, matched_by VARCHAR)")
-        if earlier is not None:
-            file = literal(escaped(earlier.path(ROWS)))
-            database.execute(_REMEMBERED.format(file=file, resource=resource_type.resource))
-        chosen = (entry for (resource, _id), entry in decisions.items() if resource == resource_type.resource)
-        rows = ((decision.source_id, decision.decision, decision.target_id) for decision in chosen)
-        create_table(database, DECISIONS, rows)
-        database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
-        match(database, resource_type.stages)
-        database.execute(_PLACES)
-        database.execute(_AS_WRITTEN)
-        twins = (
-            _TWINS.format(most=CANDIDATES)
-            if resource_type.resource in MERGEABLE
-            else "SELECT '' AS source_id, []::VARCHAR[] AS twins"
-        )
-        database.execute(f"CREATE TABLE twins AS {twins}")
-        of_files = (
-            _CONTENTS.format(files=f"read_parquet({literal(escaped(files))})")
-            if files
-            else "SELECT NULL::VARCHAR AS publication_id, NULL AS contents WHERE false"
-        )
-        database.execute(f"CREATE TABLE contents AS {of_files}")
-        yield _matches(database, resource_type, source, target, find_target)
+    create_views(database, source=source, target=target)
+    create_table(database, WRITTEN, _written_rows(journal, resource_type.resource))
+    create_table(database, WRITTEN_FILES, journal.written_files(resource_type.resource))
+    database.execute("CREATE OR REPLACE TABLE remembered (source_id VARCHAR, target_id VARCHAR, matched_by VARCHAR)")
+    if earlier is not None:
+        file = literal(escaped(earlier.path(ROWS)))
+        database.execute(_REMEMBERED.format(file=file, resource=resource_type.resource))
+    chosen = (entry for (resource, _id), entry in decisions.items() if resource == resource_type.resource)
+    rows = ((decision.source_id, decision.decision, decision.target_id) for decision in chosen)
+    create_table(database, DECISIONS, rows)
+    database.execute("CREATE OR REPLACE TABLE same_library AS SELECT ? AS yes", [same_library])
+    match(database, resource_type.stages)
+    database.execute(_PLACES)
+    twins = (
+        _TWINS.format(most=CANDIDATES)
+        if resource_type.resource in MERGEABLE
+        else "SELECT '' AS source_id, []::VARCHAR[] AS twins"
+    )
+    database.execute(f"CREATE OR REPLACE TABLE twins AS {twins}")
+    of_files = (
+        _CONTENTS.format(files=f"read_parquet({literal(escaped(files))})")
+        if files
+        else "SELECT NULL::VARCHAR AS publication_id, NULL AS contents WHERE false"
+    )
+    database.execute(f"CREATE OR REPLACE TABLE contents AS {of_files}")
+    return _matches(database, resource_type, source, target, find_target)
 
 
 def match(database: duckdb.DuckDBPyConnection, stages: Iterable[Stage]) -> None:
@@ -311,6 +321,8 @@ def match(database: duckdb.DuckDBPyConnection, stages: Iterable[Stage]) -> None:
     """
     _run(database, "match")
     for stage in stages:
+        if not database.execute(_FREE).fetchall():  # as in most plans but the first
+            break
         database.execute(
             "CREATE OR REPLACE TABLE stage AS SELECT ? AS name, ? AS matched_by, ? AS gives_way", list(stage)
         )

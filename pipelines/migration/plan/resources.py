@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pipelines.migration.model.comparable import Side
-from pipelines.migration.model.comparison_database import batches_of, in_steps
+from pipelines.migration.model.comparison_database import batches_of, comparison_database, in_steps
 from pipelines.migration.model.plan import PEOPLE, SOURCE, TARGET, PlanFacts, PlanRow, stored_row
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import WRITING_ORDER, ResourceType, is_written_later
@@ -22,11 +23,19 @@ from pipelines.migration.plan.target_ids import TargetIds, merged_before
 from pipelines.store.durable import temporary_folder
 from pipelines.store.parquet import TableWriter, table_writer
 
+if TYPE_CHECKING:
+    import duckdb
+
 
 def plan_all(writer: TableWriter, inputs: PlanInputs, facts: PlanFacts) -> None:
     """Append the rows of every resource, and count them in `facts`."""
-    with TargetIds(same_library=inputs.same_library) as ids, ExitStack() as stack:
-        planner = _Planner(inputs, ids, facts)
+    with (
+        TargetIds(same_library=inputs.same_library) as ids,
+        temporary_folder(inputs.folder / "comparison") as folder,
+        comparison_database(folder) as database,
+        ExitStack() as stack,
+    ):
+        planner = _Planner(inputs, ids, facts, database)
         for resource in WRITING_ORDER:
             planner.match_ahead(resource)
             if resource in inputs.resources:
@@ -40,10 +49,13 @@ def plan_all(writer: TableWriter, inputs: PlanInputs, facts: PlanFacts) -> None:
 
 
 class _Planner:
-    def __init__(self, inputs: PlanInputs, ids: TargetIds, facts: PlanFacts) -> None:
+    def __init__(
+        self, inputs: PlanInputs, ids: TargetIds, facts: PlanFacts, database: duckdb.DuckDBPyConnection
+    ) -> None:
         self._inputs = inputs
         self._ids = ids
         self._facts = facts
+        self._database = database
 
     def match_ahead(self, resource: str) -> None:
         """Match the records that this resource may refer to before they are created: those of its own, and of resources that come later."""
@@ -63,20 +75,19 @@ class _Planner:
 
     def _match(self, resource_type: ResourceType) -> None:
         resource, merged = resource_type.resource, {**self._ids.merged}
-        with self._compared(resource_type) as matches:
-            maker = RowMaker(resource_type, self._ids, self._inputs.overwrite)
-            for step in in_steps(map(maker.row, matches)):
-                self._ids.note(step, to_be_created=resource in self._inputs.resources)
+        maker = RowMaker(resource_type, self._ids, self._inputs.overwrite)
+        for step in in_steps(map(maker.row, self._compared(resource_type))):
+            self._ids.note(step, to_be_created=resource in self._inputs.resources)
         self._ids.merged = merged
         self._ids.mark_matched(resource)
 
     def plan(self, writer: TableWriter, resource: str) -> None:
         """Append a row for each record of the source."""
         resource_type = self._inputs.types[resource]
-        with self._compared(resource_type) as matches:
-            self._count_records(resource_type)
-            for batch in batches_of(PLAN, map(stored_row, self._rows(resource_type, matches))):
-                writer.write(batch)
+        matches = self._compared(resource_type)
+        self._count_records(resource_type)
+        for batch in batches_of(PLAN, map(stored_row, self._rows(resource_type, matches))):
+            writer.write(batch)
         self._ids.mark_matched(resource)
 
     def _rows(self, resource_type: ResourceType, matches: Iterable[Match]) -> Iterator[PlanRow]:
@@ -102,28 +113,23 @@ class _Planner:
     def _is_referred_to(self, resource: str) -> bool:
         return any(resource in resource_type.referred for resource_type in self._inputs.types.values())
 
-    @contextmanager
-    def _compared(self, resource_type: ResourceType) -> Iterator[Iterator[Match]]:
+    def _compared(self, resource_type: ResourceType) -> Iterator[Match]:
         """Both sides of a resource, matched."""
         inputs = self._inputs
         source, target = self._side(SOURCE, resource_type), self._side(TARGET, resource_type)
         self._write_sides(resource_type, source, target)
-        with (
-            temporary_folder(inputs.folder / "comparison") as folder,
-            compare(
-                resource_type,
-                source,
-                target,
-                folder,
-                journal=inputs.journal,
-                find_target=self._ids.target_of,
-                decisions=inputs.decisions,
-                earlier=None if resource_type.personal else inputs.earlier.get(resource_type.resource),
-                same_library=inputs.same_library,
-                files=inputs.files if resource_type.has_files else None,
-            ) as matches,
-        ):
-            yield matches
+        return compare(
+            self._database,
+            resource_type,
+            source,
+            target,
+            journal=inputs.journal,
+            find_target=self._ids.target_of,
+            decisions=inputs.decisions,
+            earlier=None if resource_type.personal else inputs.earlier.get(resource_type.resource),
+            same_library=inputs.same_library,
+            files=inputs.files if resource_type.has_files else None,
+        )
 
     def _write_sides(self, resource_type: ResourceType, source: Side, target: Side) -> None:
         """Write both sides. They are written again where a resource is matched again: its keys may depend on what was matched since."""

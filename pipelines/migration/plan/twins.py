@@ -6,9 +6,10 @@ A twin equals a record that a plan created, was not there when that was planned,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from pipelines.migration.model.comparable import Side
-from pipelines.migration.model.comparison_database import comparison_database, create_table
+from pipelines.migration.model.comparison_database import comparison_database, create_table, create_views
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan, Twin
 from pipelines.migration.model.target_comparison import WRITTEN_IDS
@@ -28,18 +29,17 @@ _TWINS = """
 """
 
 
-def find_twins(journal: Journal, sides: Iterable[Side], plans: Mapping[str, Plan]) -> Iterator[Twin]:
-    """Yield the twins in one reading of the target. `sides`: its resources; `plans`: by name, as far as they are there."""
-    for side in sides:
-        resource = side.resource
-        with comparison_database(side.folder, {"records": side}) as database:
+def find_twins(journal: Journal, folder: Path, resources: Iterable[str], plans: Mapping[str, Plan]) -> Iterator[Twin]:
+    """Yield the twins in one reading of the target, whose resources are in `folder`. `plans`: by name, as far as they are there."""
+    with comparison_database(folder) as database:
+        for resource in resources:
+            create_views(database, records=Side(folder, resource))
             create_table(database, WRITTEN_IDS, journal.created_records(resource))
-            fetched = database.execute(_TWINS).fetchall()
-        rows = [(*ids_of(ids), plan) for *ids, plan in fetched]
-        known_ids = journal.known_ids(resource, [number for number, *_ in rows])
-        for plan in sorted({plan for *_, plan in rows}):
-            ids = {number for number, *_, name in rows if name == plan}
-            known_ids |= plans[plan].ids_when_planned(resource, ids) if plan in plans else ids  # nobody knows
-        for number, source_id, target_id, _plan in rows:
-            if number not in known_ids:
-                yield Twin(resource=resource, source_id=source_id, target_id=target_id, twins=[number])
+            rows = [(*ids_of(ids), plan) for *ids, plan in database.execute(_TWINS).fetchall()]
+            known_ids = journal.known_ids(resource, [number for number, *_ in rows])
+            for plan in sorted({plan for *_, plan in rows}):
+                ids = {number for number, *_, name in rows if name == plan}
+                known_ids |= plans[plan].ids_when_planned(resource, ids) if plan in plans else ids  # nobody knows
+            for number, source_id, target_id, _plan in rows:
+                if number not in known_ids:
+                    yield Twin(resource=resource, source_id=source_id, target_id=target_id, twins=[number])

@@ -81,16 +81,17 @@ def compared(  # noqa: PLR0917  both sides, and what is known of them
         write_side(source, ours, resource, find_target=ids.target_of)
         write_side(target, theirs, resource.of_target)
         fields = compared_fields(resource, ids)
-        with compare(
-            resource,
-            source,
-            target,
-            folder,
-            journal=journal,
-            find_target=ids.target_of,
-            decisions=decided,
-            same_library=same_library,
-        ) as matches:
+        with comparison_database.comparison_database(folder) as database:
+            matches = compare(
+                database,
+                resource,
+                source,
+                target,
+                journal=journal,
+                find_target=ids.target_of,
+                decisions=decided,
+                same_library=same_library,
+            )
             results = {}
             for match in matches:
                 outcome = outcome_of(resource, match, fields, overwrite=False)
