@@ -177,6 +177,7 @@ class TestOnceMore:
         job = definitions.get_job(target.job_name).get_subset(asset_selection={*request.asset_selection})
         assert (target.job_name, len(job.asset_layer.selected_asset_keys)) == ("nightly_backup", 1)
 
+    @pytest.mark.long
     def test_not_what_it_had_published(self, installation: DagsterInstallation, sandbox: SandboxProcess) -> None:
         """It may have been lost after that: what follows is made of the snapshot that is there."""
         lost = installation.run().run_id
@@ -197,6 +198,7 @@ class TestOnceMore:
         watch.instance.report_run_failed(watch.instance.get_run_by_id(killed))
         assert {request.run_key for request in watch.evaluate(times=2)} == {f"instead of {killed}"}
 
+    @pytest.mark.long
     def test_nothing_else(self, watch: Watch, installation: DagsterInstallation) -> None:
         """Its worker has said which step failed; it was requested once more already; cron starts what Dagster did not launch.
 

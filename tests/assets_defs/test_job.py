@@ -108,6 +108,7 @@ def test_a_complete_backup_shows_every_asset_and_check(runs: BackupRuns) -> None
     assert "import_state" in str(announced.metadata["new"])
 
 
+@pytest.mark.long
 def test_metadata_of_every_materialization(runs: BackupRuns) -> None:
     """Wanted: rows, bytes, requests, preview table, column schema (which is on the asset itself)."""
     [manifest] = [one.manifest for one in runs.after["good"] if one.manifest.tenant == "old"]

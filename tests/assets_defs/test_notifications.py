@@ -63,6 +63,7 @@ def run_in_progress(installation: DagsterInstallation, **tags: str) -> dg.Dagste
     )
 
 
+@pytest.mark.long
 def test_one_call_for_each_run_and_tenant(
     installation: DagsterInstallation, sensor: NotificationSensor, sandbox: SandboxProcess
 ) -> None:

@@ -109,6 +109,7 @@ def check_named(pair: LibraryPair, plan: Plan, tmp_path: Path, fields: dict[int,
     assert f"{len(records)} differing" in (bag / "data" / "README.txt").read_text() + (bag / "bag-info.txt").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("through", ["empty"], indirect=True)
 def test_a_new_record_that_no_answer_names_is_decided_in_the_next_plan(through: LibraryPair) -> None:
     """I8: it differs from what was sent, so it is not adopted; to delete it and to apply again would bring the same."""

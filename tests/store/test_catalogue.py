@@ -196,6 +196,7 @@ class TestUpToDate:
         ):
             pass
 
+    @pytest.mark.long
     def test_every_change_is_noticed(self, data: DataFolder) -> None:
         """A missing or damaged file, which holds no data of its own; a snapshot that was published, or pruned, or a folder that moved."""
         make_snapshot_and_catalogue(data)

@@ -58,6 +58,7 @@ def changed(before: Records, planned: dict[int, str]) -> Records:
     return {number: {**one, "description": planned.get(number, one["description"])} for number, one in before.items()}
 
 
+@pytest.mark.long
 def test_a_refused_form_shows_the_setting_and_stops_the_resource(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Three rows fail, the others of the resource are left, and others are written; with the setting, the same plan completes."""
     reshape(pair, "missing", FIELDS)

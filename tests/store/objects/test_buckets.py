@@ -167,6 +167,7 @@ class TestOutage:
             bucket.put(key, b"before")
         return bucket, clock, large
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("name", "fault"),
         [

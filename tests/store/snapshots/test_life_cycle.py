@@ -43,24 +43,24 @@ def pruned(data: DataFolder, **policy: int) -> Any:
     return prune(data, [], Policy(**policy), ZoneInfo("UTC"), tenant=None, dry_run=False)
 
 
-def test_damage_is_reported(stored: DataFolder) -> None:
+def test_damage_is_reported(data: DataFolder) -> None:
     """A flipped bit in the middle of any object, a shortened or missing object, and an unknown one."""
-    snapshot = make_snapshot(stored)
-    keys = [entry.key for entry in stored.objects.below(snapshot.key)]
+    snapshot = make_snapshot(data)
+    keys = [entry.key for entry in data.objects.below(snapshot.key)]
     assert len(keys) == 1 + len(snapshot.manifest.tables)
     for key in keys:
-        content = stored.objects.read(key)
+        content = data.objects.read(key)
         damaged = bytearray(content)
         damaged[len(damaged) // 2] ^= 4
         for harmed in (bytes(damaged), content[:-1], None):
-            stored.objects.delete(key)
+            data.objects.delete(key)
             if harmed is not None:
-                stored.objects.put(key, harmed)
-            found = "\n".join(verify(stored, snapshot.key, now=STARTED_AT).problems)
-            assert stored.objects.address_of(key) in found
-        stored.objects.put(key, content)
-    stored.objects.put(f"{snapshot.key}/raw/stranger", b"?")
-    assert "raw/stranger" in verify(stored, snapshot.key, now=STARTED_AT).problems[0]
+                data.objects.put(key, harmed)
+            found = "\n".join(verify(data, snapshot.key, now=STARTED_AT).problems)
+            assert data.objects.address_of(key) in found
+        data.objects.put(key, content)
+    data.objects.put(f"{snapshot.key}/raw/stranger", b"?")
+    assert "raw/stranger" in verify(data, snapshot.key, now=STARTED_AT).problems[0]
 
 
 class Killed(BaseException):

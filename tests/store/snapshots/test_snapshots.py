@@ -148,24 +148,24 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 class TestManifests:
     """A damaged manifest concerns its own snapshot alone, which is named with a remedy; those who ask for it by name are refused."""
 
-    def test_a_damaged_manifest(self, stored: DataFolder, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_damaged_manifest(self, data: DataFolder, caplog: pytest.LogCaptureFixture) -> None:
         """The others are read, the next one can be made; whoever lists them, and whoever asks for it, learns the file's name."""
-        damaged, sound = make_snapshot(stored), [make_snapshot(stored, now=STARTED_AT + timedelta(days=1)).name]
-        content = stored.objects.read(f"{damaged.key}/{MANIFEST}")
-        address = re.escape(stored.objects.address_of(damaged.key))
+        damaged, sound = make_snapshot(data), [make_snapshot(data, now=STARTED_AT + timedelta(days=1)).name]
+        content = data.objects.read(f"{damaged.key}/{MANIFEST}")
+        address = re.escape(data.objects.address_of(damaged.key))
         message = rf"{address}/manifest\.json is damaged .*Put it back from a copy"
         for kind, damage in DAMAGES.items():
             caplog.clear()
-            write_manifest(stored, damaged.key, damage(content))
-            assert [one.name for one in stored.snapshots()] == sound, kind
+            write_manifest(data, damaged.key, damage(content))
+            assert [one.name for one in data.snapshots()] == sound, kind
             assert re.search(rf"The snapshot {damaged.name} is left out: {message}", caplog.text), kind
             for name in (damaged.name, SNAPSHOT_ID):
                 with pytest.raises(StorageError, match=message):
-                    stored.find_snapshot(name)
-            assert stored.find_snapshot("old").name == sound[-1]
-            assert [one.name for one in stored.complete_snapshots("old")] == sound
-            sound.append(make_snapshot(stored, now=STARTED_AT + timedelta(days=1 + len(sound))).name)
-            assert [one.name for one in stored.snapshots()] == sound, kind
+                    data.find_snapshot(name)
+            assert data.find_snapshot("old").name == sound[-1]
+            assert [one.name for one in data.complete_snapshots("old")] == sound
+            sound.append(make_snapshot(data, now=STARTED_AT + timedelta(days=1 + len(sound))).name)
+            assert [one.name for one in data.snapshots()] == sound, kind
 
     @pytest.mark.parametrize("is_folder", [True, False])
     def test_a_manifest_that_is_no_readable_file(self, data: DataFolder, *, is_folder: bool) -> None:
