@@ -100,7 +100,7 @@ class Sandbox:
         if tenant.settings.latency:
             tenant.clock.sleep(tenant.settings.latency)
         if fault is not None:
-            return apply_fault(fault, proceed, tenant)
+            return apply_fault(fault, proceed, tenant.clock)
         response = proceed()
         tenant.faults.passed(request.method, _target(request, path))
         return response

@@ -10,22 +10,21 @@ import random
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from email.utils import formatdate
-from typing import Any, Protocol
+from typing import Any
 
 from werkzeug.wrappers import Response
 
 from sandbox.clock import ShiftedClock
 from sandbox.errors import ApiError, unprocessable
-from sandbox.state.publications import Publications
 from sandbox.validation import at_least, nested_object, one_of, with_changes
 
 # How far in the future the date of `retry_after` `http-date` is
 _DATE_AHEAD_SECONDS = 2
 
 
-FAULT_KINDS = ("status", "reset", "cut", "garble", "hang", "late", "edit", "jump")
+FAULT_KINDS = ("status", "reset", "cut", "garble", "hang", "late", "jump")
 
 
 class ConnectionReset(ConnectionResetError):  # noqa: N818  # intended, not an error
@@ -41,8 +40,7 @@ class Fault:
     """A fault for requests that match ``method`` and ``path``, a regular expression searched in path and query below the tenant.
 
     ``fault`` is its kind. ``status``, ``code`` and ``retry_after`` (seconds, ``http-date``, or any text) belong to the kind ``status``,
-    ``seconds`` to ``hang`` and ``jump``. ``when``: whether ``status`` and ``reset`` happen before or after the effect. ``edit``
-    changes the library just before the request, like another person: it removes or retitles publications by id and adds some. ``jump``
+    ``seconds`` to ``hang`` and ``jump``. ``when``: whether ``status`` and ``reset`` happen before or after the effect. ``jump``
     moves the service's clock by ``seconds`` just before the request. ``late`` carries the request out after a random time between
     ``least_seconds`` and ``seconds``, whether or not its sender is still there. ``answer``: what the sender gets. ``held`` keeps it
     waiting for the real response, ``reset`` and ``status`` answer before the effect. ``behind``: the effect comes not by time but right
@@ -63,9 +61,6 @@ class Fault:
     answer: str = one_of("held", "reset", "status")
     behind: int = at_least(0, 0)
     when: str = one_of("before", "after")
-    remove: list[int] = field(default_factory=list)
-    add: int = at_least(0, 0)
-    change: list[int] = field(default_factory=list)
 
     def matches(self, method: str, target: str) -> bool:
         """Returns whether the fault applies to a request."""
@@ -95,13 +90,11 @@ class FaultQueue:
             self._pending.append(fault)
             self._random.seed(fault.seed)
 
-    def seconds_of(self, fault: Fault) -> float:
-        """Returns how long a late request waits for its effect."""
-        with self._lock:
-            return self._random.uniform(min(fault.least_seconds, fault.seconds), fault.seconds)
-
     def take(self, method: str, target: str, proceed: Proceed) -> Fault | None:
-        """Returns the fault for this request and counts it down. From now on further ones count that it waits for."""
+        """Returns the fault for this request, with the seconds by which it is late, and counts it down.
+
+        From now on further ones count that it waits for.
+        """
         with self._lock:
             for position, fault in enumerate(self._pending):
                 if fault.matches(method, target) and self._random.random() < fault.share:
@@ -109,6 +102,9 @@ class FaultQueue:
                     self._pending[position : position + 1] = [replace(fault, times=remaining)] if remaining else []
                     if fault.waits_for_others:
                         self._held.append((fault, proceed))
+                    if fault.fault == "late":
+                        least = min(fault.least_seconds, fault.seconds)
+                        return replace(fault, seconds=self._random.uniform(least, fault.seconds))
                     return fault
         return None
 
@@ -150,29 +146,19 @@ def parse_fault(body: Mapping[str, Any]) -> Fault:
     return fault
 
 
-class FaultTarget(Protocol):
-    """The parts of a tenant that a fault changes; its module needs this one."""
-
-    clock: ShiftedClock
-    faults: FaultQueue
-    publications: Publications
-
-
-def apply_fault(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
+def apply_fault(fault: Fault, proceed: Proceed, clock: ShiftedClock) -> Response:
     """Answers wrongly. ``proceed`` returns the real response and has the request's effect."""
     match fault.fault:
         case "late":
-            return _late(fault, proceed, tenant)
+            return _late(fault, proceed, clock)
         case "status" | "reset":
             if fault.when == "after":
                 proceed()
-            return _refusal(fault, fault.fault, tenant)
+            return _refusal(fault, fault.fault, clock)
         case "hang":
-            tenant.clock.sleep(max(0.0, fault.seconds))
-        case "edit":
-            tenant.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
+            clock.sleep(max(0.0, fault.seconds))
         case "jump":
-            tenant.clock.ahead += fault.seconds
+            clock.ahead += fault.seconds
     response = proceed()
     body = response.get_data() if fault.fault in {"cut", "garble"} else b""
     if fault.fault == "cut":
@@ -187,27 +173,25 @@ def _cut(half: bytes) -> Iterator[bytes]:
     raise BrokenBody("cut off by a fault")
 
 
-def _refusal(fault: Fault, answer: str, tenant: FaultTarget) -> Response:
+def _refusal(fault: Fault, answer: str, clock: ShiftedClock) -> Response:
     if answer == "reset":
         raise ConnectionReset("reset by a fault")
     after = fault.retry_after
     if after == "http-date":
-        after = formatdate(tenant.clock.now() + _DATE_AHEAD_SECONDS, usegmt=True)
+        after = formatdate(clock.now() + _DATE_AHEAD_SECONDS, usegmt=True)
     headers = {} if after is None else {"Retry-After": str(after)}
     return ApiError(fault.status, fault.code, "This answer was ordered", headers).response()
 
 
-def _late(fault: Fault, proceed: Proceed, tenant: FaultTarget) -> Response:
+def _late(fault: Fault, proceed: Proceed, clock: ShiftedClock) -> Response:
     """The effect comes in a thread of its own, or in that of a later request, where the sender is answered before it."""
-    seconds = tenant.faults.seconds_of(fault)
-    if fault.answer == "held":
-        tenant.clock.sleep(seconds)
+
+    def take_effect() -> Response:
+        clock.sleep(fault.seconds)
         return proceed()
 
-    def take_effect() -> None:
-        tenant.clock.sleep(seconds)
-        proceed()
-
+    if fault.answer == "held":
+        return take_effect()
     if not fault.waits_for_others:
         threading.Thread(target=take_effect, name="late effect", daemon=True).start()
-    return _refusal(fault, fault.answer, tenant)
+    return _refusal(fault, fault.answer, clock)

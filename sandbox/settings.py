@@ -53,13 +53,11 @@ class OAuth:
 class Settings:
     """The settings of a tenant. ``latency``: seconds before each response. ``requests_per_minute``: 0 lifts the limit.
 
-    ``upload_bytes``: what an upload form accepts. ``shapes``: other shapes of the resources of version 3, as JSON text
-    (``sandbox/shapes``), or empty.
+    ``shapes``: other shapes of the resources of version 3, as JSON text (``sandbox/shapes``), or empty.
     """
 
     latency: float = at_least(0, 0.0)
     requests_per_minute: int = at_least(0, 60)
-    upload_bytes: int = at_least(0, 5 * 1024**3)
     shapes: str = ""
     variations: Variations = field(default_factory=Variations)
     oauth: OAuth = field(default_factory=OAuth)

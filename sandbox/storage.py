@@ -19,7 +19,6 @@ from sandbox.errors import storage_not_found
 from sandbox.objects.disposition import inline
 from sandbox.objects.object_store import respond
 from sandbox.objects.signatures import sign_address, sign_form
-from sandbox.settings import Settings
 from sandbox.state.blobs import STORE, Blobs, StoredFile, new_file_id, suffix
 
 # The path of a request to the storage service in the log and for the pattern of a fault
@@ -28,6 +27,7 @@ CACHE = "cache/"
 
 # Assumption: how long an upload form and a download address are valid
 _FORM_SECONDS = 3600
+_FORM_BYTES = 5 * 1024**3  # the most that S3 takes at once
 _ADDRESS_SECONDS = 900
 
 
@@ -46,9 +46,7 @@ class Storage:
         address = f"{self.address(base_url)}/{quote(path)}"
         return sign_address(self._signing_key, address, f"/{self._blobs.name}/{path}", expires_at=expires_at)
 
-    def presign(
-        self, base_url: str, place: str, *, filename: str | None, mime_type: str | None, settings: Settings
-    ) -> dict[str, Any]:
+    def presign(self, base_url: str, place: str, *, filename: str | None, mime_type: str | None) -> dict[str, Any]:
         """Returns ``{url, fields}`` of a form that uploads one file; ``place`` is the first folder of its id.
 
         The id contains another ``cache/``: a client must remove only the leading one.
@@ -60,7 +58,7 @@ class Storage:
             **({"Content-Type": mime_type} if mime_type is not None else {}),
         }
         expires_at = self._clock.now() + _FORM_SECONDS
-        signed = sign_form(self._signing_key, fields, expires_at=expires_at, most=settings.upload_bytes)
+        signed = sign_form(self._signing_key, fields, expires_at=expires_at, most=_FORM_BYTES)
         return {"url": self.address(base_url), "fields": signed}
 
     def promote(self, file_id: str, metadata: Mapping[str, Any]) -> StoredFile:

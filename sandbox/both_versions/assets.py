@@ -39,9 +39,7 @@ def presign_endpoint(path: str, place: str, scope: str) -> Endpoint:
         if mime_type is not None and not re.fullmatch(MEDIA_TYPE["pattern"], mime_type):
             raise unprocessable("type: must be a media type such as application/pdf")
         storage = call.tenant.storage
-        form = storage.presign(
-            call.base_url, place, filename=filename or None, mime_type=mime_type, settings=call.settings
-        )
+        form = storage.presign(call.base_url, place, filename=filename or None, mime_type=mime_type)
         return json_response(form)
 
     return Endpoint(

@@ -9,10 +9,9 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from typing import Any
 
-from sandbox.errors import ApiError, record_not_found
+from sandbox.errors import record_not_found
 from sandbox.state.author_authorities import make_authorities
 from sandbox.state.database import Database
 from sandbox.state.records import Document, DocumentPage, Records
@@ -50,18 +49,6 @@ class Publications(Records):
             written = self._write(before, changed, skip_missing=skip_missing)
             make_authorities(self.of("authorities"), changed["authors"], authorities)
             return self.get(written)
-
-    def edit(self, *, remove: Sequence[int], add: int, change: Sequence[int]) -> None:
-        """Removes and retitles publications by id and adds some with a title only, like another person at work."""
-        with self._database.transaction():
-            for number in remove:
-                with suppress(ApiError):
-                    self.remove(number)
-            self.add_publications([new_publication(title=f"Added {each}") for each in range(1, add + 1)])
-            for number in change:
-                with suppress(ApiError):
-                    stored = self.get(number)
-                    self._write(stored, {**stored, "title": f"Changed {number}"})
 
     def titles(self, numbers: Iterable[int]) -> dict[int, str]:
         """Returns titles by id."""
