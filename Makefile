@@ -15,20 +15,16 @@ demo: $(RUNS)
 # Files of tests lie in memory where there is room: each granted request and each file of a snapshot waits for a disk otherwise.
 MEMORY = $$([ "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 8000000 ] 2>/dev/null && echo TMPDIR=/dev/shm)
 
-# A file's tests stay in one process: they share a sandbox, a wheel, a backup. More processes than there are cores, since each waits for
-# others that it started, the long tests most of the time: with four on two cores they leave a quarter of the machine idle, and the quick
-# ones a hundredth. In the order of tests/conftest.py: the slow ones begin, and the quick ones fill what is left.
+# A file's tests stay in one process: they share a sandbox, a wheel, a backup. Twice as many processes as there are cores, since each waits
+# for others that it started. In the order of tests/conftest.py: the slow ones begin, and the quick ones fill what is left.
 # What one process compiled, the hundreds that tests start need not compile again, whatever the environment says.
-TESTS = env $(MEMORY) PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --dist loadfile --no-loadscope-reorder \
-	-n $$($(BIN)/python -c 'import os; print(min(2 * (os.cpu_count() or 1) + $(WAITING), 16))')
+TESTS = env $(MEMORY) PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(min(2 * (os.cpu_count() or 1), 16))') --dist loadfile --no-loadscope-reorder
 
-test: WAITING = 0
 test: $(STAMP)
 	$(TESTS) -m "not long"
 
-# With the long ones. What fails beside three others is run once more, alone: a busy machine is no defect of Bookferry. Both results are
+# With the long ones. What fails beside others is run once more, alone: a busy machine is no defect of Bookferry. Both results are
 # printed, and a test that passes only alone is to be mended all the same.
-test-all: WAITING = 2
 test-all: $(STAMP)
 	$(TESTS) || { echo "=== once more, alone ==="; $(BIN)/pytest --last-failed --last-failed-no-failures none; }
 
