@@ -61,21 +61,30 @@ lock: $(STAMP)
 	$(COMPILE) --group build --all-extras -c requirements-dev.lock -o deploy/requirements.lock
 
 # Stamps rather than the folder: an installation that broke off half-way is done again.
+define ENVIRONMENT
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	|| { echo "Bookferry needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version). Name another: make PYTHON=python3.12 ..." >&2; exit 1; }
+$(PYTHON) -m venv $(VENV)
+endef
+define CHECKOUT
+$(PIP) --no-deps --no-build-isolation --editable .
+@$(BIN)/python -m compileall -q assets_defs cli pipelines resources sandbox  # who runs it may not be allowed to write here
+endef
+
 $(RUNS): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "Bookferry needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version). Name another: make PYTHON=python3.12 ..." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(ENVIRONMENT)
 	$(PIP) --require-hashes -r requirements.lock
-	$(PIP) --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m compileall -q assets_defs cli pipelines resources sandbox  # who runs it may not be allowed to write here
+	$(CHECKOUT)
 	@touch $(RUNS)
 
-# By uv, in a quarter of pip's time. It does not read pip's configuration: where it finds no packages, pip installs them.
-$(STAMP): $(RUNS) requirements-dev.lock
+# What runs, too. By uv, in a quarter of pip's time. It does not read pip's configuration: where it finds no packages, pip installs them.
+$(STAMP): requirements-dev.lock pyproject.toml
+	$(ENVIRONMENT)
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock | $(PIP) --require-hashes -r /dev/stdin
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-dev.lock \
 		|| $(PIP) --require-hashes -r requirements-dev.lock
-	@touch $(STAMP)
+	$(CHECKOUT)
+	@touch $(RUNS) $(STAMP)
 
 # Is this checkout ready to be released? Nothing is uncommitted, the version is a new one and has its day in CHANGELOG.md and CITATION.cff, the
 # locks are those of pyproject.toml but for further hashes, and an sdist and a wheel can be built. An index takes no version twice.

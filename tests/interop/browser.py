@@ -21,9 +21,11 @@ SECONDS = 90
 
 
 def chromium(profile: Path, downloads: Path) -> webdriver.Chrome:
-    """A browser with this profile, which saves into a folder what is downloaded."""
+    """A browser with this profile, which saves into a folder what is downloaded. The test is skipped where none is installed."""
+    if not (BROWSER and DRIVER):
+        pytest.skip("no Chromium with its driver is installed")
     options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER or ""
+    options.binary_location = BROWSER
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
@@ -35,12 +37,27 @@ def chromium(profile: Path, downloads: Path) -> webdriver.Chrome:
     return driver
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
-    driver = chromium(tmp_path, tmp_path)
-    driver.implicitly_wait(SECONDS)  # a click returns before the next page is loaded
+@pytest.fixture(scope="module")
+def running_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    folder = tmp_path_factory.mktemp("browser")
+    driver = chromium(folder, folder)
     yield driver
     driver.quit()
+
+
+@pytest.fixture
+def browser(running_browser: webdriver.Chrome, tmp_path: Path) -> Iterator[webdriver.Chrome]:
+    """A window of a browser, which takes a second to start. It has nothing that pages of earlier tests kept."""
+    driver, first = running_browser, running_browser.current_window_handle
+    driver.switch_to.new_window("window")
+    driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": "file://", "storageTypes": "all"})
+    driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    driver.implicitly_wait(SECONDS)  # a click returns before the next page is loaded
+    for log in ("browser", "performance"):
+        driver.get_log(log)
+    yield driver
+    driver.close()
+    driver.switch_to.window(first)
 
 
 def requested(browser: webdriver.Chrome) -> set[str]:

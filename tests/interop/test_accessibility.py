@@ -9,15 +9,12 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from pipelines.migration.model.plan import HTML
-from tests.interop.browser import BROWSER, DRIVER, browser, violations
+from tests.interop.browser import browser, running_browser, violations
 from tests.migration.decide.plans import page_of, usual
 
-__all__ = ["browser"]  # a fixture
+__all__ = ["browser", "running_browser"]  # fixtures
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed"),
-]
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light")], ids=lambda param: f"{param[0]}-{param[1]}")

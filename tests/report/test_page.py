@@ -9,13 +9,10 @@ import pytest
 from selenium import webdriver
 
 from pipelines.report.pages import Report
-from tests.interop.browser import BROWSER, DRIVER, browser, requested, violations
+from tests.interop.browser import browser, requested, running_browser, violations
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed"),
-]
-__all__ = ["browser"]  # the fixture
+pytestmark = pytest.mark.long
+__all__ = ["browser", "running_browser"]  # fixtures
 
 
 PARTS = "return [...document.querySelectorAll('.bar i')].map(part => part.getBoundingClientRect().width)"

@@ -12,7 +12,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from tests.interop.browser import BROWSER, DRIVER, SECONDS, chromium
+from tests.interop.browser import SECONDS, browser, chromium, running_browser
+
+__all__ = ["browser", "running_browser"]  # fixtures
 
 
 class Librarian:
@@ -95,8 +97,6 @@ class Librarian:
 @pytest.fixture
 def new_librarian(tmp_path: Path) -> Iterator[Callable[[], Librarian]]:
     """Makes librarians at one browser profile; each call ends the browser of the one before."""
-    if not (BROWSER and DRIVER):
-        pytest.skip("no Chromium with its driver is installed")
     downloads = tmp_path / "downloads"
     downloads.mkdir()
     running: list[webdriver.Chrome] = []
@@ -113,6 +113,7 @@ def new_librarian(tmp_path: Path) -> Iterator[Callable[[], Librarian]]:
 
 
 @pytest.fixture
-def librarian(new_librarian: Callable[[], Librarian]) -> Librarian:
+def librarian(browser: webdriver.Chrome, tmp_path: Path) -> Librarian:
     """A person at the browser."""
-    return new_librarian()
+    browser.implicitly_wait(0)
+    return Librarian(browser, tmp_path)

@@ -19,12 +19,12 @@ from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, WORKBOOK, Pl
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
 from pipelines.migration.report.pages import write_pages
-from tests.interop.browser import browser
+from tests.interop.browser import browser, running_browser
 from tests.migration.examples import NOW, example, hostile_rows, usual_rows
 from tests.migration.sample_plans import IN_ISSUES, facts, row
 from tests.report.test_hostile import FORMULA, _Tags
 
-__all__ = ["browser"]  # the fixture
+__all__ = ["browser", "running_browser"]  # fixtures
 
 LOCATIONS = "3 locations do not exist in the target: a person has to make them."
 
