@@ -94,11 +94,11 @@ class Sandbox:
         def proceed() -> Response:
             return _catch_errors(request, lambda: self._route(tenant, request, path))
 
-        fault = tenant.faults.take(request.method, _target(request, path), proceed)
-        if fault is not None and fault.fault == "late":
-            request.get_data()  # the connection may be gone when the request takes effect
         if tenant.settings.latency:
             tenant.clock.sleep(tenant.settings.latency)
+        if tenant.faults.pending():
+            request.get_data()  # the connection may be gone when the request takes effect
+        fault = tenant.faults.take(request.method, _target(request, path), proceed)
         if fault is not None:
             return apply_fault(fault, proceed, tenant.clock)
         response = proceed()
