@@ -7,6 +7,7 @@ import os
 import shutil
 from datetime import timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,8 @@ import pytest
 
 from pipelines.errors import ConfigurationError
 from pipelines.store.durable import sha256_of
-from pipelines.store.maintenance.results import VERIFICATIONS, remove_orphans
+from pipelines.store.maintenance.results import VERIFICATIONS
+from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.maintenance.verification import (
     Part,
     keys_to_verify,
@@ -165,8 +167,8 @@ def test_the_result_is_stored_until_the_snapshot_is_gone(data: DataFolder) -> No
     VERIFICATIONS.save(data, result)
     assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) == result
     assert problems(data, snapshot) == []
-    shutil.rmtree(snapshot.path)
-    remove_orphans(data, VERIFICATIONS.folder)
+    make_snapshot(data, now=TOMORROW)
+    prune(data, [], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) is None
     VERIFICATIONS.save(data, result)
     assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) is None
