@@ -193,8 +193,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="other shapes of the resources of version 3, as a JSON file describes them, see the README",
     )
-    parser.add_argument("--user", default=Account().email, metavar="EMAIL", help="account of each tenant (%(default)s)")
-    parser.add_argument("--password", default=Account().password, metavar="PW", help="its password (%(default)s)")
+    parser.add_argument(
+        "--password", default=Account().password, metavar="PW", help="of each tenant's account (%(default)s)"
+    )
     parser.add_argument(
         "--stop-at-eof", action="store_true", help="end when standard input ends, for example with the parent process"
     )
@@ -253,7 +254,7 @@ def _open_tenants(
     database: Database, settings: Settings, options: argparse.Namespace, storage_port: int
 ) -> dict[str, Tenant]:
     """Makes and fills the requested tenants."""
-    account = Account(options.user, options.password)
+    account = Account(password=options.password)
     clock = SystemClock()
     return {
         name: open_tenant(

@@ -7,7 +7,6 @@
 | POST | /_control/tokens | an access token for version 3 without OAuth |
 | | /_control/oauth/... | issued clients and grants: see ``oauth/administration.py`` |
 | POST | /_control/locations | a location of hard copies |
-| GET | /_control/mails?tenant= | the mails that the service would have sent |
 | POST | /_control/reset | reset counts, faults and settings |
 """
 
@@ -52,10 +51,6 @@ def _get_counts(tenants: Sequence[Tenant], _body: Body) -> object:
 
 def _get_requests(tenants: Sequence[Tenant], _body: Body) -> object:
     return [asdict(entry) for tenant in tenants for entry in list(tenant.request_log)]
-
-
-def _get_mails(tenants: Sequence[Tenant], _body: Body) -> object:
-    return [asdict(mail) for tenant in tenants for mail in list(tenant.mails)]
 
 
 def _get_settings(tenants: Sequence[Tenant], _body: Body) -> object:
@@ -117,7 +112,6 @@ def _reset(tenants: Sequence[Tenant], body: Body) -> object:
         if "counts" in parts:
             tenant.rate.reset()
             tenant.request_log.clear()
-            tenant.mails.clear()
         if "faults" in parts:
             tenant.faults.clear()
         if "settings" in parts:
@@ -141,7 +135,6 @@ def _body(request: Request) -> Body:
 _ACTIONS: Mapping[tuple[str, str], Callable[[Sequence[Tenant], Body], object]] = {
     ("GET", "/_control/tenants"): _get_counts,
     ("GET", "/_control/requests"): _get_requests,
-    ("GET", "/_control/mails"): _get_mails,
     ("GET", "/_control/settings"): _get_settings,
     ("PUT", "/_control/settings"): _change_settings,
     ("GET", "/_control/faults"): _get_faults,

@@ -15,10 +15,9 @@ class Variations:
     """Behaviour that may differ between services; the first value is the default.
 
     ``link``: the addresses in ``Link``; ``foreign`` puts the next page on another host, ``loop`` makes each page its own next page.
-    ``x_total_error`` is added to the true total. ``per_page`` is cut to ``per_page_limit``. ``all_in``: the versions with the backup
-    list. ``nulls``: whether a field without a value is null or absent. ``dropped_field``: a field of payloads that is accepted and
-    not kept. ``v2_ended``: the status of every response of version 2; 0 while it lives, 200 is a web page. ``announced`` is added to
-    ``X-API-Deprecation`` of every response of version 2.
+    ``x_total_error`` is added to the true total. ``per_page`` is cut to ``per_page_limit``. ``nulls``: whether a field without a value is
+    null or absent. ``dropped_field``: a field of payloads that is accepted and not kept. ``v2_ended``: the status of every response of
+    version 2; 0 while it lives, 200 is a web page. ``announced`` is added to ``X-API-Deprecation`` of every response of version 2.
     ``author_authorities``: which authorities a written publication makes of its authors (``state/author_authorities.py``).
     """
 
@@ -29,7 +28,6 @@ class Variations:
     order: str = one_of("ascending", "descending")
     extra_fields: bool = False
     per_page_limit: int = at_least(1, 50)
-    all_in: str = one_of("both", "v2", "v3")
     nulls: str = one_of("sent", "absent")
     dropped_field: str = ""
     v2_ended: int = at_least(0, 0)

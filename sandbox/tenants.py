@@ -44,15 +44,6 @@ class LoggedRequest:
     sign_in: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Mail:
-    """A mail that the service would have sent to a person."""
-
-    at: float
-    to: str
-    subject: str
-
-
 @dataclass(slots=True)
 class Tenant:
     """A library at one base_url. ``settings`` is replaced as a whole."""
@@ -71,7 +62,6 @@ class Tenant:
     faults: FaultQueue = field(default_factory=FaultQueue)
     signing_in: Lock = field(default_factory=Lock)
     request_log: deque[LoggedRequest] = field(default_factory=lambda: deque(maxlen=_LOG_LENGTH))
-    mails: deque[Mail] = field(default_factory=lambda: deque(maxlen=_LOG_LENGTH))
 
     def base_url(self, host_url: str) -> str:
         """Returns the tenant's address on the host of a request, which may be its subdomain."""

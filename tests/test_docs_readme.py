@@ -89,18 +89,10 @@ def sandbox() -> Iterator[SandboxProcess]:
 
     Twenty records: the reader's configuration keeps to 60 requests a minute, and with more records most of the test is waiting.
     """
-    (user, password) = _exported_account()
-    account = ("--user", user, "--password", password)
+    (exported,) = (line for line in COMMANDS if line.startswith("export "))
+    account = ("--password", exported.partition("_PASSWORD=")[2])
     with SandboxProcess("--tenant=old=real:20", "--tenant=new=empty", "--requests-per-minute", "0", *account) as own:
         yield own
-
-
-def _exported_account() -> tuple[str, str]:
-    (exported,) = (line for line in COMMANDS if line.startswith("export "))
-    values = dict(word.split("=", 1) for word in shlex.split(exported)[1:])
-    (user,) = (value for name, value in values.items() if name.endswith("_USER"))
-    (password,) = (value for name, value in values.items() if name.endswith("_PASSWORD"))
-    return user, password
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Users in both versions: create, change, delete, and the mail to a new user."""
+"""Users in both versions: create, change and delete."""
 
 from __future__ import annotations
 
@@ -13,13 +13,10 @@ from sandbox.both_versions.schemas import INTEGER, array, or_null, page_of, payl
 from sandbox.endpoints import TEXT, Call, Endpoint, Schema
 from sandbox.errors import ApiError
 from sandbox.state.records import EXTRA, Document
-from sandbox.tenants import Mail
 
 EMAIL: Schema = {"type": "string", "pattern": r"^[^@\s]+@[^@\s]+$"}
 NAME: Schema = {"type": "string", "minLength": 1}
 ROLES: Schema = array({"type": "string", "minLength": 1})
-
-_SUBJECT = "Your account at the library"
 
 
 class _Users(Resource):
@@ -43,12 +40,6 @@ class _Users(Resource):
     def get_own(self, call: Call) -> Response:
         """Answers the caller's own record."""
         return self.answer(self.records(call).get(call.signed_in.person["id"]), call)
-
-    def create(self, call: Call) -> Response:
-        """Creates a user, who gets a mail. The address must be new."""
-        answer = super().create(call)
-        call.tenant.mails.append(Mail(call.tenant.clock.now(), call.payload["email"], _SUBJECT))
-        return answer
 
     def change(self, call: Call) -> Response:
         """Changes a user. Nobody can change the roles of the own account, so nobody locks oneself out."""

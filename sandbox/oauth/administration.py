@@ -6,7 +6,6 @@ each client uses PKCE, and its tokens are for the REST API.
 | POST | /_control/tokens | an access token without OAuth |
 | POST | /_control/oauth/clients | issue a client with its metadata |
 | POST | /_control/oauth/clients/revoke | `client_id`, of any client |
-| GET | /_control/oauth/grants | the active grants |
 | POST | /_control/oauth/grants/end | end the grants of `client_id`, of `person` (an e-mail address), or of both |
 """
 
@@ -64,14 +63,6 @@ def revoke(tenant: Tenant, body: Mapping[str, Any]) -> object:
     return {"client_id": client["client_id"], "revoked": True}
 
 
-def list_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001  # one signature for all
-    """Returns the active grants, with the e-mail address of the person."""
-    names = ("client_id", "person", "scopes", "surface", "created_at")
-    return [
-        {**{name: grant[name] for name in names}, "person": _email(tenant, grant)} for grant in active_grants(tenant)
-    ]
-
-
 def end_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Ends the grants of a client, of a person, or all."""
     client_id, person = body.get("client_id", ""), body.get("person", "").lower()
@@ -93,6 +84,5 @@ ACTIONS: Mapping[tuple[str, str], Callable[[Tenant, dict[str, Any]], object]] = 
     ("POST", "/_control/tokens"): issue_token,
     ("POST", "/_control/oauth/clients"): issue_client,
     ("POST", "/_control/oauth/clients/revoke"): revoke,
-    ("GET", "/_control/oauth/grants"): list_grants,
     ("POST", "/_control/oauth/grants/end"): end_grants,
 }

@@ -97,10 +97,6 @@ class Library:
         with httpx.Client(transport=plain_transport()) as client:
             return client.request(method, f"{self.origin}/_control/{path}", json=body).raise_for_status()
 
-    def vary(self, **variations: Any) -> None:
-        """Sets variations."""
-        self.control("PUT", "settings", {"variations": variations})
-
     def change(self, **settings: Any) -> None:
         """Changes settings."""
         self.control("PUT", "settings", settings)
