@@ -94,7 +94,7 @@ def make_backup(
             tell_dagster(settings, "snapshot:failed_backup_results", settings, tenant, backup.making, error)
             raise
         results, name = "snapshot:backup_results", made.snapshot.name
-        tell_dagster(settings, results, settings, made.snapshot, made.follow_ups, what=name)
+        tell_dagster(settings, results, settings, made.snapshot, made.follow_ups, subject=name)
         with stop_message(STOPPED_AFTERWARDS.format(snapshot=name, tenant=tenant)):
             _follow_up(backup, tenant, made)
     return made
@@ -156,17 +156,17 @@ def _lines(made: MadeBackup, page: str | None) -> Iterator[RenderableType]:
     if page:
         yield f"Report for librarians: {page}"
     yield snapshot.address
-    what = ", ".join(starmap(records_in_words, snapshot.counts.items()))
+    summary = ", ".join(starmap(records_in_words, snapshot.counts.items()))
     if manifest.unreadable:
-        what += f"; not readable: {', '.join(map(plural, manifest.unreadable))}"
+        summary += f"; not readable: {', '.join(map(plural, manifest.unreadable))}"
     if manifest.not_read:
         more = "and more" if len(manifest.not_read) > NAMED else ""
-        what += f"; not read: {', '.join(map(list_in_words, manifest.not_read[:NAMED]))} {more}".rstrip()
+        summary += f"; not read: {', '.join(map(list_in_words, manifest.not_read[:NAMED]))} {more}".rstrip()
     if isinstance(made.follow_ups.get("report"), Exception):
-        what += "; without a report"
-    what += f"; {counted(manifest.requests, 'request')}, {duration(manifest.seconds)}. Snapshot {snapshot.name}"
+        summary += "; without a report"
+    summary += f"; {counted(manifest.requests, 'request')}, {duration(manifest.seconds)}. Snapshot {snapshot.name}"
     if manifest.complete:
-        yield verdict("Complete:", f"{what}.")
+        yield verdict("Complete:", f"{summary}.")
     else:
-        what += " is stored, but not proved complete; the newest complete one stays current."
-        yield verdict("PARTIAL:", what, good=False)
+        summary += " is stored, but not proved complete; the newest complete one stays current."
+        yield verdict("PARTIAL:", summary, good=False)

@@ -109,12 +109,12 @@ class _WarningLines(logging.Handler):
 @contextmanager
 def _warnings_shown() -> Iterator[None]:
     """Show what `pipelines` warns of: what a command goes on without."""
-    ours, lines = logging.getLogger("pipelines"), _WarningLines()
-    ours.addHandler(lines)
+    package_logger, lines = logging.getLogger("pipelines"), _WarningLines()
+    package_logger.addHandler(lines)
     try:
         yield
     finally:
-        ours.removeHandler(lines)
+        package_logger.removeHandler(lines)
 
 
 def _status_of(action: Callable[[], int], *, as_json: bool, stopped: str = STOPPED) -> int:
@@ -156,13 +156,13 @@ def message_of(error: Exception, explained: BookferryError | None) -> str:
     if explained is not None:
         return _noted(str(explained), error)
     sys.stderr.write(visible(redact("".join(traceback.format_exception(error)))))
-    what = ": ".join(filter(None, [type(error).__name__, str(error)]))
-    return f"{what}. This is a mistake in Bookferry: please report it with the lines above."
+    summary = ": ".join(filter(None, [type(error).__name__, str(error)]))
+    return f"{summary}. This is a mistake in Bookferry: please report it with the lines above."
 
 
 def _noted(message: str, error: BaseException) -> str:
     """A message with what was noted to its error: what failed after it."""
-    return " ".join([message, *(note for each in _with_causes(error) for note in getattr(each, "__notes__", ()))])
+    return " ".join([message, *(note for cause in _with_causes(error) for note in getattr(cause, "__notes__", ()))])
 
 
 @contextmanager
@@ -177,11 +177,11 @@ def stop_message(message: str) -> Iterator[None]:
 
 def explained_error(error: BaseException) -> BookferryError | None:
     """The `BookferryError` behind an error. Each library has its own error for a full disk."""
-    for each in _with_causes(error):
-        if isinstance(each, BookferryError):
-            return each
-        if is_disk_full(each):
-            return storage_error(each, getattr(each, "filename", None) or "the data folder")
+    for cause in _with_causes(error):
+        if isinstance(cause, BookferryError):
+            return cause
+        if is_disk_full(cause):
+            return storage_error(cause, getattr(cause, "filename", None) or "the data folder")
     return None
 
 

@@ -32,21 +32,21 @@ def _lines(look: Look, resources: Sequence[DescribedResource]) -> Iterator[Rende
     else:
         yield f"Description: {described.address}, {counted(len(described.operations), 'operation')}."
     yield from (f"  {remark}" for remark in described.notes)
-    for each in resources:
-        yield Text.assemble("\n", (each.resource, "bold"), (f"  {_source(each, look.api)}", "dim"))
-        if rows := [*each.fields()]:
+    for resource in resources:
+        yield Text.assemble("\n", (resource.resource, "bold"), (f"  {_source(resource, look.api)}", "dim"))
+        if rows := [*resource.fields()]:
             yield ReadableTable(_COLUMNS, rows)
     requests = counted(look.requests, "request")
     yield f"\n{requests}. `in Bookferry` says where a backup keeps a field; every field is in the raw table."
     yield "--json prints shapes and counts for an issue, and no value of a record."
 
 
-def _source(each: DescribedResource, api: str) -> str:
-    if not each.source and each.resource not in default_resources(api):
-        answer = f" (the service answered {each.status})" if each.status else ""
+def _source(described: DescribedResource, api: str) -> str:
+    if not described.source and described.resource not in default_resources(api):
+        answer = f" (the service answered {described.status})" if described.status else ""
         return f'version 2 documents no list of them{answer}. A tenant of the same library with api = "v3" reads them'
-    if not each.source:
-        status = f": the service answered {each.status}" if each.status else ""
+    if not described.source:
+        status = f": the service answered {described.status}" if described.status else ""
         return f"no record was seen{status}; a backup of it would show its fields"
-    part = ", a part of all" if each.shape.sampled else ""
-    return f"{counted(each.shape.records, 'record')} of {each.source}{part}"
+    part = ", a part of all" if described.shape.sampled else ""
+    return f"{counted(described.shape.records, 'record')} of {described.source}{part}"

@@ -70,14 +70,14 @@ def write_config(config: str | None, *, tenant: str | None, base_url: str | None
     try:
         if path.exists():
             _check_addition(path, tenant, data)
-            what = f"Added '{tenant}' to {path}."
+            first_line = f"Added '{tenant}' to {path}."
             _write(path, path.read_bytes().rstrip() + b"\n\n" + library.encode())
         else:
-            what = f"Wrote {path}."
+            first_line = f"Wrote {path}."
             _write(path, CONFIG.format(data=_toml(data or DATA), library=library).encode())
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}.") from None
-    return _next_steps(path, tenant or TENANT, base_url, api, what)
+    return _next_steps(path, tenant or TENANT, base_url, api, first_line)
 
 
 def _library(tenant: str, base_url: str, api: str) -> str:
@@ -128,7 +128,7 @@ def _write(path: Path, content: bytes) -> None:
         changed.unlink(missing_ok=True)
 
 
-def _next_steps(path: Path, tenant: str, base_url: str | None, api: str, what: str) -> Answer:
+def _next_steps(path: Path, tenant: str, base_url: str | None, api: str, first_line: str) -> Answer:
     variables = [f"{tenant.upper()}_{name}" for name in ("USER", "PASSWORD")] if api == "v2" else []
     sign_in = (
         f"export {' '.join(f'{variable}=...' for variable in variables)}"
@@ -143,7 +143,7 @@ def _next_steps(path: Path, tenant: str, base_url: str | None, api: str, what: s
         "variables": variables,
         "next": command_line("backup", tenant) if variables else sign_in,
     }
-    return Answer(document, [f"{what} Next:", *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))])
+    return Answer(document, [f"{first_line} Next:", *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))])
 
 
 def _toml(text: str) -> str:

@@ -143,15 +143,15 @@ def _showing_failures(migration: Migration) -> Iterator[None]:
 def planned(migration: Migration, source: str, target: str, **options: Any) -> Plan:
     """Plan a migration, and tell Dagster of the plan. `options`: those of `Migration.plan`."""
     plan = migration.plan(migration.find_source(source), target, **options)
-    tell_dagster(migration.settings, "migration:plan_results", plan, what=f"plan {plan.name}")
+    tell_dagster(migration.settings, "migration:plan_results", plan, subject=f"plan {plan.name}")
     return plan
 
 
 def applied_plan(migration: Migration, plan: Plan, limits: Limits, selection: Selection = EVERYTHING) -> ApplyResult:
     """Write a plan, and tell Dagster what was written."""
     applied = migration.apply(plan, limits=limits, selection=selection)
-    what = f"what was written of plan {plan.name}"
-    tell_dagster(migration.settings, "migration:load_results", plan, applied, what=what)
+    subject = f"what was written of plan {plan.name}"
+    tell_dagster(migration.settings, "migration:load_results", plan, applied, subject=subject)
     return applied
 
 
@@ -160,8 +160,8 @@ def verified(
 ) -> MigrationVerification:
     """Verify a plan, and tell Dagster of the verification."""
     verification = migration.verify(plan, contents=contents, evidence=evidence)
-    what, target = f"the verification of plan {plan.name}", plan.facts.target.tenant
-    tell_dagster(migration.settings, "migration:proof_results", target, verification, what=what)
+    subject, target = f"the verification of plan {plan.name}", plan.facts.target.tenant
+    tell_dagster(migration.settings, "migration:proof_results", target, verification, subject=subject)
     return verification
 
 

@@ -152,27 +152,27 @@ def applied_lines(plan: Plan, applied: ApplyResult, *, verified: bool = False) -
     if applied.left:
         waiting = f", {applied.waiting:,} of them for references to others that are left" if applied.waiting else ""
         parts.append(f"{counted(applied.left, 'record')} of plan {plan.name} left{waiting}")
-    what = "; ".join(filter(None, parts))
+    summary = "; ".join(filter(None, parts))
     is_unsent = applied.failed or applied.quarantined or applied.lacking.total
     if applied.complete:
         proposed = "" if verified else f" Next: {command_line('migrate', 'verify', plan.name)}"
-        yield verdict("Complete as planned:" if losses else "Complete:", f"{what}.{proposed}", good=not losses)
+        yield verdict("Complete as planned:" if losses else "Complete:", f"{summary}.{proposed}", good=not losses)
     elif applied.appeared:
         made = f"the target has {applied.appeared:,} of them by now, which the plan creates"
-        yield verdict("PARTIAL:", f"{what}: {made}. Make a new plan: it takes them.", good=False)
+        yield verdict("PARTIAL:", f"{summary}: {made}. Make a new plan: it takes them.", good=False)
     elif is_unsent or (applied.undecided and not applied.left):
         remedy = f"Decide in {plan.path(HTML)}, and make a new plan."
         if is_unsent:
             remedy = f"{plan.path(ISSUES)} and `status` list them."
-        yield verdict("PARTIAL:", f"{what}. {remedy}", good=False)
+        yield verdict("PARTIAL:", f"{summary}. {remedy}", good=False)
     else:
-        yield f"So far, as you asked: {what}."
+        yield f"So far, as you asked: {summary}."
 
 
 def proof_lines(plan: Plan, proof: MigrationVerification) -> Iterator[RenderableType]:
     """The first findings; the verdict is the last line."""
     target, lost = plan.facts.target.tenant, in_short(losses_of(plan, proof.lacking))
-    what = f"{counted(proof.compared, 'record')} compared, {counted(proof.files_checked, 'file')} checked"
+    summary = f"{counted(proof.compared, 'record')} compared, {counted(proof.files_checked, 'file')} checked"
     if not proof.equal:
         yield from findings_lines(proof.findings)
         problems = [_numbers(proof, "missing", "duplicated", "differing")]
@@ -181,32 +181,32 @@ def proof_lines(plan: Plan, proof: MigrationVerification) -> Iterator[Renderable
         elif proof.lacking.total:
             problems += [f"{proof.lacking.total:,} of them the plan could not send"]
         lacks = "; ".join(filter(None, [*problems, lost]))
-        yield verdict("NOT EQUAL:", f"{what}: {lacks}. All findings: {plan.path(proof.table)}", good=False)
+        yield verdict("NOT EQUAL:", f"{summary}: {lacks}. All findings: {plan.path(proof.table)}", good=False)
     elif lost:
-        text = f"{what}: '{target}' has what plan {plan.name} sends; {lost}."
+        text = f"{summary}: '{target}' has what plan {plan.name} sends; {lost}."
         yield verdict("Equal as planned:", text, good=False)
     else:
-        yield verdict("Equal:", f"{what}: '{target}' equals plan {plan.name}.")
+        yield verdict("Equal:", f"{summary}: '{target}' equals plan {plan.name}.")
 
 
 def undone_lines(plan: Plan, undone: UndoResult) -> Iterator[RenderableType]:
     """What would be undone with which record, what was left and why; the verdict is the last line."""
     yield from findings_lines([] if undone.really else undone.rows)
     yield from findings_lines(undone.findings)
-    what, target = (
+    summary, target = (
         _numbers(undone, "deleted", "reverted", "members_removed", "files_deleted", "gone"),
         plan.facts.target.tenant,
     )
     keeps = f"has nothing that plan {plan.name} wrote"
     if undone.left:
         keeps = f"keeps {counted(undone.left, 'record')} of plan {plan.name}"
-    if not what:
+    if not summary:
         yield f"Nothing to undo: '{target}' {keeps}."
     elif undone.really:
-        yield f"Undone: {what}; {counted(undone.requests, 'request')}. '{target}' {keeps}."
+        yield f"Undone: {summary}; {counted(undone.requests, 'request')}. '{target}' {keeps}."
     else:
         command = command_line("migrate", "undo", plan.name, "--really")
-        yield f"It would be: {what}, {undone.left:,} left. Nothing was changed. To do it: {command}"
+        yield f"It would be: {summary}, {undone.left:,} left. Nothing was changed. To do it: {command}"
 
 
 _WORK = {
@@ -244,15 +244,17 @@ def status_lines(plan: Plan, status: PlanStatus) -> Iterator[RenderableType]:
             f"{counted(writes, 'write')} left (what an undo would do with them: {undo})" if writes else "nothing left"
         )
         again = command_line("migrate", "apply", plan.name)
-        what = f"was undone: {counted(status.undone, 'write')} taken back, {rest}; {stuck}. To write it again: {again}"
+        summary = (
+            f"was undone: {counted(status.undone, 'write')} taken back, {rest}; {stuck}. To write it again: {again}"
+        )
     elif not rows:
-        what = f"is empty: it has nothing to write.{_sentence(lost)}"
+        summary = f"is empty: it has nothing to write.{_sentence(lost)}"
     elif status.written:
-        what = f"is written; {stuck}.{_sentence(lost)}"
+        summary = f"is written; {stuck}.{_sentence(lost)}"
     else:
         rest = f"{counted(status.requests_left, 'request')}, {duration(status.minutes_left * 60)} at the budget"
-        what = f"has {rest} left; {stuck}.{_sentence(lost)}"
-    yield f"Plan {plan.name} {what}{onward}"
+        summary = f"has {rest} left; {stuck}.{_sentence(lost)}"
+    yield f"Plan {plan.name} {summary}{onward}"
 
 
 def _is_older(moment: str, other: str) -> bool:

@@ -61,7 +61,7 @@ def drill_tenant(settings: Settings, *, tenant: str, snapshot: str | None) -> An
     with ProgressDisplay() as display:
         drilled = drill(settings, data, chosen, now=datetime.now(UTC), on_progress=display.progress)
     if snapshot is None:  # the newest one, whose age Dagster shows
-        tell_dagster(settings, "drill:drill_results", tenant, drilled, what=f"the drill of {tenant}")
+        tell_dagster(settings, "drill:drill_results", tenant, drilled, subject=f"the drill of {tenant}")
     document = {**msgspec.to_builtins(drilled), "snapshot": drilled.name}
     status = ExitStatus.PARTIAL if drilled.lost else ExitStatus.COMPLETE
     return Answer(document, _drill_lines(drilled), status if drilled.ok else ExitStatus.DIFFERENCES)
@@ -73,12 +73,14 @@ def _drill_lines(drilled: DrillResult) -> Iterator[RenderableType]:
     if drilled.locations:
         entered = counted(drilled.locations, "location")
         yield f"{entered}: entered by the drill itself, since the API creates none; a person enters them before a restore."
-    what = f"{counted(drilled.records, 'record')} and {counted(drilled.files, 'file')} ({size(drilled.bytes)}) of {drilled.name}"
-    what += " were restored into a sandbox"
+    summary = f"{counted(drilled.records, 'record')} and {counted(drilled.files, 'file')} ({size(drilled.bytes)}) of {drilled.name}"
+    summary += " were restored into a sandbox"
     if not drilled.ok:
-        yield verdict("NOT PROVED:", f"{what}; {counted(drilled.problems_count, 'problem')}.", good=False)
+        yield verdict("NOT PROVED:", f"{summary}; {counted(drilled.problems_count, 'problem')}.", good=False)
     elif drilled.lost:
-        text = f"{what}, read again, and equal in all that was sent; {drilled.lost}."
+        text = f"{summary}, read again, and equal in all that was sent; {drilled.lost}."
         yield verdict("Proved in part:", text, good=False)
     else:
-        yield verdict("Proved:", f"{what}, read again, and equal in every field and byte; {duration(drilled.seconds)}.")
+        yield verdict(
+            "Proved:", f"{summary}, read again, and equal in every field and byte; {duration(drilled.seconds)}."
+        )

@@ -114,8 +114,8 @@ def not_read_lines(snapshots: Sequence[tuple[str, Snapshot]]) -> Iterator[str]:
     for name, snapshot in snapshots:
         if snapshot.not_read:
             names.setdefault(_not_read(snapshot), []).append(name)
-    for what, lacking in names.items():
-        yield f"Not read in {last_and_more(lacking)}: {what}."
+    for name, lacking in names.items():
+        yield f"Not read in {last_and_more(lacking)}: {name}."
 
 
 def _not_read(snapshot: Snapshot) -> str:
@@ -194,8 +194,8 @@ def failed_files(files: FileTotals) -> Iterator[RenderableType]:
 def _failed_files(files: FileTotals) -> list[str]:
     lines = []
     for failure in files.failures:
-        what = f"asset {failure.asset_id}"
+        name = f"asset {failure.asset_id}"
         if failure.kind == COVER:
-            what = f"cover of publication {failure.publication_id}"
-        lines.append(f"{what}{f' ({failure.name})' if failure.name else ''}: {failure.problem}")
+            name = f"cover of publication {failure.publication_id}"
+        lines.append(f"{name}{f' ({failure.name})' if failure.name else ''}: {failure.problem}")
     return lines

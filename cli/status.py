@@ -74,9 +74,9 @@ def _lines(
             yield warning(f"{library.tenant}: {problem.message.removesuffix('.')}. {problem.todo}".rstrip())
     yield from not_read_lines([(library.tenant, library.backup) for library in state.libraries if library.backup])
     for run in failed:
-        what = f"{run.job} of {run.tenant}" if run.tenant else run.job
+        job = f"{run.job} of {run.tenant}" if run.tenant else run.job
         ended = (
-            f"{what} failed at {run.ended_at.astimezone(state.next_run.tzinfo):%H:%M} (run {run.run.partition('-')[0]})"
+            f"{job} failed at {run.ended_at.astimezone(state.next_run.tzinfo):%H:%M} (run {run.run.partition('-')[0]})"
         )
         yield warning(f"{ended}. `bookferry ui` shows why.")
     if outdated:

@@ -46,10 +46,10 @@ def show_tables(settings: Settings | None, *, table: str | None) -> Answer:
         return Answer({"rules": rules()}, _rules())
     if table is None:
         rows = _row_counts(tables, snapshots, complete)
-        return Answer({"tables": [_listed(each, rows) for each in tables]}, _tables(tables, rows))
+        return Answer({"tables": [_listed(listed_table, rows) for listed_table in tables]}, _tables(tables, rows))
     views = _views(tables)
     if table not in views:
-        names = [*(each.name for each in tables), RULES]
+        names = [*(listed_table.name for listed_table in tables), RULES]
         raise ConfigurationError(
             f"There is no table '{table}'{did_you_mean(table, names)}. Tables: {', '.join(names)}."
         )

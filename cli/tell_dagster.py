@@ -22,16 +22,16 @@ from pipelines.settings.settings import Settings
 from pipelines.store.durable import is_disk_full
 
 
-def tell_dagster(settings: Settings, results: str, *arguments: Any, what: str = "") -> None:
+def tell_dagster(settings: Settings, results: str, *arguments: Any, subject: str = "") -> None:
     """Tell Dagster of what the function `module:results` of `assets_defs` makes of the arguments. It is called after the answer, too.
 
-    `what`: their name, for the line that says why Dagster cannot be told; without it there is none, as after a backup that failed: its
+    `subject`: their name, for the line that says why Dagster cannot be told; without it there is none, as after a backup that failed: its
     error is the last line, and often has the same reason.
     """
-    after_answer(partial(_tell, settings, results, arguments, what))
+    after_answer(partial(_tell, settings, results, arguments, subject))
 
 
-def _tell(settings: Settings, results: str, arguments: Sequence[Any], what: str) -> None:
+def _tell(settings: Settings, results: str, arguments: Sequence[Any], subject: str) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -42,9 +42,9 @@ def _tell(settings: Settings, results: str, arguments: Sequence[Any], what: str)
         problem = "the disk is full" if is_disk_full(error) else f"{type(error).__name__}: {error}".partition("\n")[0]
     else:
         return
-    if what:
+    if subject:
         text = (
-            f"Dagster could not be told of {what}, and its pages do not show it: {redact(problem)}. Its instance is in "
+            f"Dagster could not be told of {subject}, and its pages do not show it: {redact(problem)}. Its instance is in "
             f"{dagster_folder(settings)}. Nothing else is affected, and nothing has to be repeated: once that is mended, the pages show "
             "the next one."
         )

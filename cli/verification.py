@@ -38,7 +38,7 @@ def verify_snapshots(settings: Settings, *, snapshot: str | None, read_data: str
             run.ending = None if results[-1].ok else Ending.of_verification(results[-1])
         _save(data, results[-1])
     if snapshot is None or snapshot in settings.tenants:  # of the newest snapshots, whose age Dagster shows
-        tell_dagster(settings, "verification:verification_results", settings, results, what="these verifications")
+        tell_dagster(settings, "verification:verification_results", settings, results, subject="these verifications")
     missing = {
         tenant: f"{tenant} has snapshots, but no complete one. Run `bookferry backup {tenant}`."
         for tenant in ([] if snapshot else tenants_without_complete(data))

@@ -104,8 +104,8 @@ class _Service:
             server = Server(options.host, options.port, app)
         except ApiError as error:
             self._refuse(error.message)
-        for each in (server, storage):
-            threading.Thread(target=each.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
+        for served in (server, storage):
+            threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
         ready = _ready_line(server.url, storage.url, tenants)
         text = _in_words(ready) if os.environ.get(OUTPUT_VARIABLE) == "words" else json.dumps(ready) + "\n"
         sys.stdout.write(text)  # one write: `head -c` may end it

@@ -55,7 +55,8 @@ def _get_requests(tenants: Sequence[Tenant], _body: Body) -> object:
 
 def _get_settings(tenants: Sequence[Tenant], _body: Body) -> object:
     return {
-        each.name: {**asdict(each.settings), "shapes": json.loads(each.settings.shapes or "null")} for each in tenants
+        tenant.name: {**asdict(tenant.settings), "shapes": json.loads(tenant.settings.shapes or "null")}
+        for tenant in tenants
     }
 
 

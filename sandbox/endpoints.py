@@ -193,7 +193,7 @@ class Router:
 
 def literal_action(actions: Mapping[tuple[str, str], Action], method: str, path: str) -> Action:
     """Returns the action of a method and a path without parameters, or raises 404 or 405."""
-    methods = {each for each, route in actions if route == path}
+    methods = {method for method, route in actions if route == path}
     if not methods:
         raise route_not_found(path)
     action = actions.get(("GET" if method == "HEAD" else method, path))

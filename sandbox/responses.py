@@ -27,4 +27,4 @@ def without_nulls(response: Response) -> Response:
 def _without_null_fields(node: object) -> object:
     if isinstance(node, dict):
         return {name: _without_null_fields(value) for name, value in node.items() if value is not None}
-    return [_without_null_fields(each) for each in node] if isinstance(node, list) else node
+    return [_without_null_fields(entry) for entry in node] if isinstance(node, list) else node

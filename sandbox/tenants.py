@@ -98,7 +98,9 @@ def open_tenant(
     with database.transaction() as connection:
         key, signing_key = add_tenant(connection, name)
         publications = Publications(database, key)
-        tables = {each: publications.of(each) for each in (*REFERENCES, *FURTHER)} | {"publications": publications}
+        tables = {resource: publications.of(resource) for resource in (*REFERENCES, *FURTHER)} | {
+            "publications": publications
+        }
         tables["users"].create(_first_account(account))
         publications.of("organizations").add([{"name": name}])
         if records != 0:

@@ -39,7 +39,7 @@ def at_least(least: float, default: float) -> Any:
 
 def with_changes(form: Form, values: Mapping[str, Any]) -> Form:
     """Returns the dataclass with some values replaced, or raises 422. The caller checks fields of other types."""
-    rules = {each.name: each for each in fields(form)}
+    rules = {rule.name: rule for rule in fields(form)}
     for name, value in values.items():
         if name not in rules:
             raise unprocessable(f"{name}: unknown; known are {', '.join(sorted(rules))}")
@@ -71,5 +71,5 @@ def _problem(value: Any, rule: Field[Any]) -> str | None:
 def _has_type(value: object, types: tuple[type, ...]) -> bool:
     """JSON's true and false are no numbers, although Python's are."""
     if isinstance(value, list):
-        return list in types and all(_has_type(each, (int,)) for each in value)
+        return list in types and all(_has_type(entry, (int,)) for entry in value)
     return isinstance(value, types) and (bool in types or not isinstance(value, bool))

@@ -140,11 +140,11 @@ def goes_on_without(capture: Capture, client: LibraryClient, resource: str, erro
     denied = isinstance(error, AccessDeniedError) and parent_of(resource) is None
     if resource in INDISPENSABLE or denied or isinstance(error, ForeignOriginError):
         return False
-    other = next((name for name in capture.facts.resources if name != resource), None)
-    if other is None:
+    another_list = next((name for name in capture.facts.resources if name != resource), None)
+    if another_list is None:
         return False
     try:
-        return client.ask(f"{client.api_url}/{LIST_PATHS[other]}", {"per_page": 1}).status_code == HTTPStatus.OK
+        return client.ask(f"{client.api_url}/{LIST_PATHS[another_list]}", {"per_page": 1}).status_code == HTTPStatus.OK
     except BookferryError:
         return False
 

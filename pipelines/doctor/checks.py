@@ -481,10 +481,10 @@ def page_links(look: Look) -> CheckResult:
         return problem("the address in Link is invalid", ask)
     if page.next_page is None:
         return ok("none is needed" if page.header("link") else "none is sent: backups count pages")
-    here, target = urlsplit(page.address), urlsplit(page.next_page)
-    if (target.scheme, target.netloc) != (here.scheme, here.netloc):
+    page_address, next_address = urlsplit(page.address), urlsplit(page.next_page)
+    if (next_address.scheme, next_address.netloc) != (page_address.scheme, page_address.netloc):
         return problem(
-            f"Link leads to another origin, {outside_text(f'{target.scheme}://{target.netloc}', 100)}",
+            f"Link leads to another origin, {outside_text(f'{next_address.scheme}://{next_address.netloc}', 100)}",
             "Backups stop there, because they would send the sign-in to that origin. Correct base_url if the library moved.",
         )
     if following is None:

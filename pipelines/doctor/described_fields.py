@@ -126,14 +126,14 @@ def describe(look: Look) -> list[DescribedResource]:
         if (snapshot.manifest.base_url, snapshot.manifest.api) == library
     ]
     described = [_described(look, resource, snapshots) for resource in RESOURCES]
-    if look.description.problem and look.trouble is not None and not any(each.source for each in described):
+    if look.description.problem and look.trouble is not None and not any(resource.source for resource in described):
         raise look.trouble
     return described
 
 
 def _described(look: Look, resource: str, snapshots: Sequence[Snapshot]) -> DescribedResource:
     schema = look.description.resources.get(resource, ResourceSchema())
-    observed = united(each for snapshot in snapshots for each in snapshot.manifest.observed.get(resource, ()))
+    observed = united(column for snapshot in snapshots for column in snapshot.manifest.observed.get(resource, ()))
     columns = {".".join(column.path): column.name for column in observed}
     for snapshot in reversed(snapshots):
         shape = snapshot.manifest.shapes.get(resource, RecordShape())
@@ -165,16 +165,16 @@ def public_shapes(look: Look, resources: Sequence[DescribedResource]) -> dict[st
         },
         "headers": sorted(name for name in headers if _SAFE_HEADERS.fullmatch(name)),
         "resources": {
-            each.resource: {
-                "status": each.status,
-                "records": each.shape.records,
-                "sampled": each.shape.sampled,
-                "fields": _public(each.shape.fields, each.shape.records, each.schema.record),
-                "create": each.schema.create,
-                "change": each.schema.change,
-                "record": each.schema.record,
+            described.resource: {
+                "status": described.status,
+                "records": described.shape.records,
+                "sampled": described.shape.sampled,
+                "fields": _public(described.shape.fields, described.shape.records, described.schema.record),
+                "create": described.schema.create,
+                "change": described.schema.change,
+                "record": described.schema.record,
             }
-            for each in resources
+            for described in resources
         },
     }
 

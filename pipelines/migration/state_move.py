@@ -82,7 +82,7 @@ def _targets(session: Session) -> list[str]:
 def _copied(origin: Session, destination: Session, target: str, place: str) -> int:
     """Copy the journal of a library in its order, unless the same one is there; returns the number of its rows. They get new numbers."""
     if library_key(target) in map(library_key, _targets(destination)):
-        if any(rows != other for rows, other in zip_longest(_journal(origin, target), _journal(destination, target))):
+        if any(rows != copied for rows, copied in zip_longest(_journal(origin, target), _journal(destination, target))):
             raise StorageError(
                 f"{place} has another journal of writes to {target} already, so that this one cannot be moved there: nobody could tell "
                 "what was written twice. Nothing was changed. Use another database, or go on with the state that is there."

@@ -190,6 +190,6 @@ def _unfinished(plan: OpenPlan) -> Problem:
 
 def _next_run(settings: Settings, now: datetime) -> datetime:
     hour, minute = map(int, settings.nightly_at.split(":"))
-    here = now.astimezone(ZoneInfo(settings.timezone))
-    due = here.replace(hour=hour, minute=minute, second=0, microsecond=0)
-    return due if due > here else due + timedelta(days=1)
+    local_time = now.astimezone(ZoneInfo(settings.timezone))
+    due = local_time.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    return due if due > local_time else due + timedelta(days=1)

@@ -60,5 +60,7 @@ def _linked(page: ProbeResponse, api: str) -> Iterator[str]:
         urljoin(page.address, link)
         for link in re.findall(r"[\"']([^\"'<>\s]{1,500}swagger[^\"'<>\s]{0,200}\.ya?ml)[\"']", text)
     ]
-    other = {"v2": "v3", "v3": "v2"}[api]
-    yield from sorted((page for page in addresses if f"/{other}/" not in page), key=lambda page: f"/{api}/" not in page)
+    other_version = {"v2": "v3", "v3": "v2"}[api]
+    yield from sorted(
+        (page for page in addresses if f"/{other_version}/" not in page), key=lambda page: f"/{api}/" not in page
+    )

@@ -55,10 +55,10 @@ def changed_description(before: Description | None, now: Description | None) -> 
         return []
     earlier, current = {*before.operations}, {*now.operations}
     names = {**before.resources, **now.resources}
-    other = [name for name in names if before.resources.get(name) != now.resources.get(name)]
+    changed = [name for name in names if before.resources.get(name) != now.resources.get(name)]
     said = [f"new operation {name}" for name in sorted(current - earlier)]
     said += [f"operation {name} is gone" for name in sorted(earlier - current)]
-    return _limited([*said, *(f"other fields or values of {name}" for name in other)])
+    return _limited([*said, *(f"other fields or values of {name}" for name in changed)])
 
 
 def _named(shape: RecordShape) -> dict[tuple[str, ...], FieldShape]:

@@ -105,10 +105,10 @@ def _has_members(resource: str, name: str, shapes: Mapping[str, RecordShape], ro
 
 def _links(rows: Collection[str], resource: str, name: str) -> set[str]:
     """Those members of the rows of a list that say which records belong together."""
-    resources = {row: called for row in rows if (called := resource_named(stem_of(row))) is not None}
-    others = {*resources.values()} - {resource}
-    ends = {resource, resource_named(name)} | (others if len(others) == 1 else set())
-    return {row for row, called in resources.items() if called in ends}
+    resource_of_row = {row: called for row in rows if (called := resource_named(stem_of(row))) is not None}
+    referred = {*resource_of_row.values()} - {resource}
+    ends = {resource, resource_named(name)} | (referred if len(referred) == 1 else set())
+    return {row for row, called in resource_of_row.items() if called in ends}
 
 
 def _is_named(path: Sequence[str], name: str) -> bool:

@@ -62,7 +62,7 @@ class Publications(Resource):
 
     def select(self, call: Call, page: Page, *, descending: bool) -> DocumentPage:
         """Returns the publications of a page. A filter without a value is ignored."""
-        named = {each.name for each in call.endpoint.parameters}
+        named = {parameter.name for parameter in call.endpoint.parameters}
         filters = {name: value for name, value in call.request.args.items() if value.strip() and name in named}
         criteria = Criteria(
             identifiers={name: filters[name] for name in SEARCHABLE_IDENTIFIERS if name in filters},
@@ -125,7 +125,7 @@ def common_changes(call: Call) -> Document:
 
 def file_entries(call: Call) -> list[Mapping[str, Any]]:
     """Returns the entries of ``assets`` and ``assets_attributes``; any entry needs ``assets:write``, too."""
-    sent = [each for name in _FILES for each in call.payload.get(name, ())]
+    sent = [entry for name in _FILES for entry in call.payload.get(name, ())]
     if sent:
         call.signed_in.require("assets:write")
     return sent

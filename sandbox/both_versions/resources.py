@@ -108,7 +108,7 @@ class Resource:
         """Answers a page of records."""
         page = requested_page(call.request, call.settings.variations)
         matches = self.select(call, page, descending=call.settings.variations.order == "descending")
-        return list_response(call, page, [self.record(each, call) for each in matches.documents], matches.total)
+        return list_response(call, page, [self.record(document, call) for document in matches.documents], matches.total)
 
     def select(self, call: Call, page: Page, *, descending: bool) -> DocumentPage:
         """Returns the documents of a page."""

@@ -86,7 +86,7 @@ SCHEMAS = {
     "UserChange": payload_object({"email": EMAIL, "name": NAME, "roles": ROLES, "avatar": or_null("FileUpload")}),
 }
 
-_BY_ACTION = {each.action: each for each in USERS.endpoints()}
+_BY_ACTION = {endpoint.action: endpoint for endpoint in USERS.endpoints()}
 _OWN = Endpoint("GET", "/users/me", "The own record", USERS.get_own, answer="User", resource="users")
 
 V3_ENDPOINTS = (*_BY_ACTION.values(), _OWN, presign_endpoint("/users/avatar/presign", "avatars", "users:write"))

@@ -28,7 +28,7 @@ def respond(request: Request, tenant: Tenant, versions: Iterable[Version]) -> Re
     if request.method not in {"GET", "HEAD"}:
         raise method_not_allowed(request.method, ("GET", "HEAD"))
     base_url = tenant.base_url(request.host_url)
-    described = {each.name: description(each, base_url) for each in versions}
+    described = {version.name: description(version, base_url) for version in versions}
     style, script = _file("page.css"), _file("page.js")
     parts = {
         "tenant": escape(tenant.name),

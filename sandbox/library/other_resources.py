@@ -37,7 +37,7 @@ _COLLECTED = 20
 
 def add_other_resources(connection: sqlite3.Connection, tenant: int, records: Records) -> None:
     """Adds the other resources to a library that has its publications and its first account."""
-    people = records.of("users").add([_person(*each) for each in _PEOPLE])
+    people = records.of("users").add([_person(*person) for person in _PEOPLE])
     shelves = records.of("locations").add([{"name": name, "note": note} for name, note in _LOCATIONS])
     records.of("hard_copies").add(list(_copies(connection, tenant, shelves)))
     names = names_in_use(connection, tenant, least=_MIN_USES, first=_FIRST_PUBLICATIONS)

@@ -173,7 +173,7 @@ def _html(name: str, context: Mapping[str, Any], *, status: int) -> Response:
 def _pages() -> tuple[str, Environment]:
     """Returns the style sheet and the templates, which escape every value."""
     folder = files("sandbox.oauth").joinpath("pages")
-    texts = {each.name: each.read_text("utf-8") for each in folder.iterdir()}
+    texts = {file.name: file.read_text("utf-8") for file in folder.iterdir()}
     style = texts["style.css"]
     pages = Environment(loader=DictLoader(texts), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return style, pages

@@ -67,7 +67,7 @@ def register(request: Request, tenant: Tenant) -> Response:
     client, now = new_client(body), tenant.clock.now()
     at_most = tenant.settings.oauth.registrations_per_day
     with tenant.signing_in:
-        earlier = [each["created_at"] for each in tenant.records["clients"].all() if not each["issued"]]
+        earlier = [client["created_at"] for client in tenant.records["clients"].all() if not client["issued"]]
         of_the_day = [at for at in earlier if at > now - DAY_SECONDS]
         if len(of_the_day) >= at_most:
             raise _too_many(at_most, (of_the_day[-at_most] if at_most else now) + DAY_SECONDS - now)
@@ -116,7 +116,7 @@ def new_client(metadata: Any, *, issued: bool = False) -> Document:
         "client_name": metadata.get("client_name") or "",
         "token_endpoint_auth_method": metadata.get("token_endpoint_auth_method") or AUTH_METHODS[0],
         "redirect_uris": metadata["redirect_uris"],
-        "grant_types": [each for each in GRANT_TYPES if each in types],
+        "grant_types": [grant_type for grant_type in GRANT_TYPES if grant_type in types],
         "response_types": list(RESPONSE_TYPES),
         "scope": " ".join(intersection(names)),
         "issued": issued,

@@ -114,7 +114,11 @@ class Field:
         if self.form == "entries":
             return array(payload_object({self.member: plain["items"]}, required=(self.member,)))
         if self.form == "plain":
-            return {**plain, "enum": [self.values.get(each, each) for each in plain["enum"]]} if self.values else plain
+            return (
+                {**plain, "enum": [self.values.get(choice, choice) for choice in plain["enum"]]}
+                if self.values
+                else plain
+            )
         schema = schemas[self.form]
         if plain["type"] == "array":
             return array(schema)
@@ -122,7 +126,7 @@ class Field:
 
     def shown(self, value: Any, names: Names) -> Any:
         """Returns a value of the sandbox in its form. ``names``: those of the records that it may refer to."""
-        return _each(value, lambda each: self._shown(each, names)) if self._changes else value
+        return _each(value, lambda entry: self._shown(entry, names)) if self._changes else value
 
     def sent(self, value: Any) -> Any:
         """Returns a value of a payload as the sandbox has it."""
@@ -191,4 +195,4 @@ def _each(value: Any, change: Callable[[Any], Any]) -> Any:
     """Changes a value, or each one of a list; null stays."""
     if value is None:
         return None
-    return [change(each) for each in value] if isinstance(value, list) else change(value)
+    return [change(entry) for entry in value] if isinstance(value, list) else change(value)

@@ -126,7 +126,7 @@ class RecordList:
         ids, number = self._numbers(resource, call), call.number_in("member_id")
         if number not in ids:
             raise record_not_found()
-        self._keep(resource, call, [each for each in ids if each != number])
+        self._keep(resource, call, [member for member in ids if member != number])
         return json_response({})
 
     def _names(self, call: Call, numbers: list[int]) -> dict[int, str]:

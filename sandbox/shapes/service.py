@@ -56,7 +56,8 @@ def _shaped(text: str) -> Version:
         for shape in shapes.values():
             schemas |= shape.schemas()
         endpoints = tuple(
-            shapes[each.resource].endpoint(each) if each.resource in shapes else each for each in V3.endpoints
+            shapes[endpoint.resource].endpoint(endpoint) if endpoint.resource in shapes else endpoint
+            for endpoint in V3.endpoints
         )
         for shape in shapes.values():
             for of_record in shape.lists:
@@ -71,9 +72,11 @@ def _shaped(text: str) -> Version:
 def _shape(name: str, described: Mapping[str, Any]) -> Shape:
     with _at(f"resources.{name}"):
         resource = RESOURCES[name]
-        fields = tuple(_field(resource, field, each) for field, each in described["fields"].items())
+        fields = tuple(_field(resource, field, description) for field, description in described["fields"].items())
         merge = with_changes(Merge(), described["merge"]) if "merge" in described else None
-        lists = tuple(with_changes(RecordList(key), each) for key, each in described.get("lists", {}).items())
+        lists = tuple(
+            with_changes(RecordList(key), description) for key, description in described.get("lists", {}).items()
+        )
         rest = {key: value for key, value in described.items() if key not in {"fields", "merge", "lists"}}
         return with_changes(Shape(resource, fields, merge=merge, lists=lists), rest)
 
@@ -100,12 +103,15 @@ def _with_lies(
     for name, told in lies.items():
         resource, wrapped = RESOURCES[name], shapes[name].wrapped if name in shapes else ""
         payloads = [lying[f"{resource.name}Create"], lying[f"{resource.name}Change"]]
-        described = [lying[resource.name], *(each["properties"][wrapped] if wrapped else each for each in payloads)]
+        described = [
+            lying[resource.name],
+            *(payload["properties"][wrapped] if wrapped else payload for payload in payloads),
+        ]
         for field, lie in told.items():
-            for schema in [each for each in described if field in each["properties"]] or described:
+            for schema in [schema for schema in described if field in schema["properties"]] or described:
                 schema["properties"].pop(field, None)
                 if lie is not None:
                     schema["properties"][field] = lie
                 elif "required" in schema:
-                    schema["required"] = [each for each in schema["required"] if each != field]
+                    schema["required"] = [name for name in schema["required"] if name != field]
     return lying

@@ -52,8 +52,8 @@ class Shape:
     def schemas(self) -> dict[str, Schema]:
         """Returns the schemas of records and payloads, under the names of those that they replace."""
         name, id_schema = self.resource.name, TEXT if self.ids else INTEGER
-        shown = {each.name: schema for each in self.fields if (schema := each.shown_schema()) is not None}
-        required = tuple(each.sent_name for each in self.fields if each.required)
+        shown = {field.name: schema for field in self.fields if (schema := field.shown_schema()) is not None}
+        required = tuple(field.sent_name for field in self.fields if field.required)
         schemas = {
             name: response_object({"id": id_schema, **shown}),
             f"{name}List": page_of(name),
@@ -67,9 +67,9 @@ class Shape:
         return schemas
 
     def _sent_schemas(self, *, new: bool) -> Iterator[tuple[str, Schema]]:
-        for each in self.fields:
-            if (schema := each.sent_schema(new=new)) is not None:
-                yield each.sent_name, schema
+        for field in self.fields:
+            if (schema := field.sent_schema(new=new)) is not None:
+                yield field.sent_name, schema
 
     def _wrapped(self, payload: Schema) -> Schema:
         return payload_object({self.wrapped: payload}, required=(self.wrapped,)) if self.wrapped else payload
@@ -96,50 +96,55 @@ class Shape:
             values = {**self._empty(), **values}
         native: Document = {}
         extra: Document = {}
-        for each in self.fields:
-            if each.sent_name not in values or each.sent_name == dropped or each.read_only:
+        for field in self.fields:
+            if field.sent_name not in values or field.sent_name == dropped or field.read_only:
                 continue
-            value = values[each.sent_name]
-            if each.source is not None:
-                native[each.source.name] = each.sent(value)
+            value = values[field.sent_name]
+            if field.source is not None:
+                native[field.source.name] = field.sent(value)
             elif _is_deeper(value, _MOST_LEVELS):
-                raise unprocessable(f"{each.sent_name} has more than {_MOST_LEVELS} levels")
+                raise unprocessable(f"{field.sent_name} has more than {_MOST_LEVELS} levels")
             else:
-                extra[each.name] = value
+                extra[field.name] = value
         if action == "create":
-            extra = {**{each.name: None for each in self.fields if each.source is None and not each.read_only}, **extra}
+            extra = {
+                **{field.name: None for field in self.fields if field.source is None and not field.read_only},
+                **extra,
+            }
             native = {**self.resource.defaults, **native}
         return {**native, EXTRA: extra}
 
     def _empty(self) -> Document:
         """Returns the values of a change that empties every field that can be empty."""
         schemas = dict(self._sent_schemas(new=False))
-        own = {each.sent_name for each in self.fields if each.source is None}
+        own = {field.sent_name for field in self.fields if field.source is None}
         empty = {name: None for name, schema in schemas.items() if name in own or accepts_null(schema)}
         return {name: [] for name, schema in schemas.items() if schema.get("type") == "array"} | empty
 
     def shown(self, records: Iterable[Document], tenant: Tenant) -> list[Document]:
         """Returns records of the sandbox in their shape."""
         rows = list(records)
-        names = {each.name: _names(each, rows, tenant) for each in self.fields if each.form in {"object", "objects"}}
+        names = {
+            field.name: _names(field, rows, tenant) for field in self.fields if field.form in {"object", "objects"}
+        }
         return [self._record(row, names) for row in rows]
 
     def _record(self, row: Document, names: Mapping[str, Names]) -> Document:
         extra = row.pop(EXTRA, None) or {}
         record: Document = {"id": f"{self.ids}{row['id']}" if self.ids else row["id"]}
-        for each in self.fields:
-            if each.source is None:
-                seeded = each.seed[(row["id"] - 1) % len(each.seed)] if each.seed else None
-                record[each.name] = extra.get(each.name, seeded)
-            elif each.source.shown is not None:
-                record[each.name] = each.shown(row[each.source.name], names.get(each.name, {}))
+        for field in self.fields:
+            if field.source is None:
+                seeded = field.seed[(row["id"] - 1) % len(field.seed)] if field.seed else None
+                record[field.name] = extra.get(field.name, seeded)
+            elif field.source.shown is not None:
+                record[field.name] = field.shown(row[field.source.name], names.get(field.name, {}))
         further = row.keys() - sources(self.resource).keys() - record.keys()  # of the variation `extra_fields`
         return record | {name: row[name] for name in row if name in further}
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return inner is not None and (levels == 0 or any(_is_deeper(each, levels - 1) for each in inner))
+    return inner is not None and (levels == 0 or any(_is_deeper(entry, levels - 1) for entry in inner))
 
 
 def _names(field: Field, rows: Iterable[Document], tenant: Tenant) -> Names:
@@ -147,7 +152,7 @@ def _names(field: Field, rows: Iterable[Document], tenant: Tenant) -> Names:
     if field.source is None or field.source.reference is None:
         return {}
     values = [row[field.source.name] for row in rows if row[field.source.name] is not None]
-    numbers = {each for value in values for each in (value if isinstance(value, list) else [value])}
+    numbers = {number for value in values for number in (value if isinstance(value, list) else [value])}
     if field.source.reference == "publications":
         return tenant.publications.titles(numbers)
     return tenant.records[field.source.reference].texts(numbers)

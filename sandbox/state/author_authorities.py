@@ -16,7 +16,9 @@ def make_authorities(authorities: Records, authors: Iterable[Document], manner: 
     if manner == "none":
         return
     existing = {
-        (each["name"], each["kind"]) for each in authorities.all() if manner == "matched" or each.get("of_author")
+        (authority["name"], authority["kind"])
+        for authority in authorities.all()
+        if manner == "matched" or authority.get("of_author")
     }
     names_and_kinds = dict.fromkeys((author["name"], author["type"]) for author in authors)
     authorities.add(

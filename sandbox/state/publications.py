@@ -89,16 +89,17 @@ class Publications(Records):
     def _complete(self, documents: list[Document]) -> list[Document]:
         """Adds the names of contributors, and the assets."""
         assets: dict[int, list[Document]] = defaultdict(list)
-        for asset in self.of("assets").referring("publication_id", [each["id"] for each in documents]):
+        for asset in self.of("assets").referring("publication_id", [document["id"] for document in documents]):
             assets[asset["publication_id"]].append(asset)
-        names = self.of("users").texts({each["contributor"] for each in documents})
+        names = self.of("users").texts({document["contributor"] for document in documents})
         return [
             {
-                **each,
-                "contributor": each["contributor"] and {"id": each["contributor"], "name": names[each["contributor"]]},
-                "assets": assets[each["id"]],
+                **document,
+                "contributor": document["contributor"]
+                and {"id": document["contributor"], "name": names[document["contributor"]]},
+                "assets": assets[document["id"]],
             }
-            for each in documents
+            for document in documents
         ]
 
 
@@ -120,7 +121,7 @@ class _References:
 
     def resolved(self, document: Document) -> Document:
         """Returns the document as it is stored, with each category once, or raises 404."""
-        numbers = dict.fromkeys(each.get("id") or self._category(each["name"]) for each in document["categories"])
+        numbers = dict.fromkeys(entry.get("id") or self._category(entry["name"]) for entry in document["categories"])
         categories = [self._named("categories", number) for number in numbers]
         contributor, organization = (
             document[field] and self._named(resource, document[field]["id"])
@@ -128,7 +129,7 @@ class _References:
         )
         return {
             **document,
-            "categories": [each for each in categories if each is not None],
+            "categories": [category for category in categories if category is not None],
             "contributor": contributor and contributor["id"],
             "organization": organization,
         }
@@ -165,15 +166,15 @@ def _index(connection: sqlite3.Connection, tenant: int, stored: Sequence[tuple[i
 
 
 def _terms(document: Document) -> Iterable[tuple[str, str]]:
-    yield from ((each["type"], each["value"]) for each in document["identifiers"])
-    yield from (("category", each["name"]) for each in document["categories"])
+    yield from ((identifier["type"], identifier["value"]) for identifier in document["identifiers"])
+    yield from (("category", category["name"]) for category in document["categories"])
 
 
 def _words(document: Document) -> tuple[str, ...]:
     return (
         document["title"] or "",
-        " ".join(each["name"] for each in document["authors"]),
+        " ".join(author["name"] for author in document["authors"]),
         document["abstract"] or "",
-        " ".join(each["value"] for each in document["identifiers"]),
-        " ".join(each["name"] for each in document["categories"]),
+        " ".join(identifier["value"] for identifier in document["identifiers"]),
+        " ".join(category["name"] for category in document["categories"]),
     )

@@ -62,7 +62,7 @@ class Records:
     def page(self, filters: Mapping[str, str], *, limit: int, offset: int, descending: bool) -> DocumentPage:
         """Returns records whose fields have these values, without case; for a list, one of its values."""
         has_value = "EXISTS (SELECT 1 FROM json_each(document, ?) WHERE CAST(value AS TEXT) = ? COLLATE NOCASE)"
-        values = [each for name, value in filters.items() for each in (f"$.{name}", value)]
+        values = [parameter for name, value in filters.items() for parameter in (f"$.{name}", value)]
         return self._select([has_value] * len(filters), values, limit=limit, offset=offset, descending=descending)
 
     def get(self, number: int) -> Document:

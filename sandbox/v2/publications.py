@@ -48,7 +48,7 @@ class _Publications(Publications):
     def edited(self, call: Call) -> Callable[[Document], Document]:
         """Returns how a payload changes a document."""
         payload, sent, changes = call.payload, file_entries(call), common_changes(call)
-        added = [attached_file(each, call) for each in sent if "id" not in each]
+        added = [attached_file(entry, call) for entry in sent if "id" not in entry]
 
         def change(before: Document) -> Document:
             return {
@@ -57,7 +57,7 @@ class _Publications(Publications):
                 "identifiers": list(_identifiers(before["identifiers"], payload)),
                 "authors": _merged_authors(before["authors"], payload.get("authors", ())),
                 "categories": _merged_categories(before["categories"], payload.get("categories", ())),
-                "assets": [*_changed_assets(before["assets"], [each for each in sent if "id" in each]), *added],
+                "assets": [*_changed_assets(before["assets"], [entry for entry in sent if "id" in entry]), *added],
             }
 
         return change
@@ -96,7 +96,7 @@ def _merged_authors(before: Sequence[Document], entries: Iterable[Entry]) -> lis
     authors = list(before)
     for entry in entries:
         if entry.get(_MARKER):
-            authors = [each for each in authors if each != {"type": each["type"], **_kept(entry, "name", "type")}]
+            authors = [known for known in authors if known != {"type": known["type"], **_kept(entry, "name", "type")}]
         elif author(entry) not in authors:
             authors.append(author(entry))
     return authors
@@ -108,7 +108,7 @@ def _merged_categories(before: Sequence[Document], entries: Iterable[Entry]) -> 
     for entry in entries:
         key = "id" if "id" in entry else "name"
         if entry.get(_MARKER):
-            categories = [each for each in categories if each.get(key) != entry[key]]
+            categories = [category for category in categories if category.get(key) != entry[key]]
         else:
             categories.append(_kept(entry, "id", "name"))
     return categories
@@ -116,7 +116,7 @@ def _merged_categories(before: Sequence[Document], entries: Iterable[Entry]) -> 
 
 def _changed_assets(before: Sequence[Document], entries: Iterable[Entry]) -> list[Document]:
     """Changes the texts of attached files, or removes them; the id of none is 404."""
-    assets = {each["id"]: each for each in before}
+    assets = {asset["id"]: asset for asset in before}
     for entry in entries:
         if entry["id"] not in assets:
             raise record_not_found()

@@ -8,7 +8,7 @@ from sandbox.v3.publications import PUBLICATIONS
 from sandbox.v3.schemas import SCHEMAS as PUBLICATION_SCHEMAS
 
 SCHEMAS = {**PUBLICATION_SCHEMAS, **users.SCHEMAS, **other_resources.SCHEMAS}
-RESOURCES = {each.key: each for each in (PUBLICATIONS, users.USERS, *other_resources.RESOURCES)}
+RESOURCES = {resource.key: resource for resource in (PUBLICATIONS, users.USERS, *other_resources.RESOURCES)}
 
 V3 = Version(
     name="v3",

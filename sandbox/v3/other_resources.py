@@ -119,6 +119,6 @@ _COMPLETION = Endpoint(
 
 RESOURCES = (_HARD_COPIES, _LOCATIONS, _AUTHORITIES, _COLLECTIONS, _TASKS)
 
-ENDPOINTS = (*(endpoint for each in RESOURCES for endpoint in each.endpoints()), _COMPLETION)
+ENDPOINTS = (*(endpoint for resource in RESOURCES for endpoint in resource.endpoints()), _COMPLETION)
 
-SCHEMAS = MERGE | {name: schema for each in RESOURCES for name, schema in each.schemas().items()}
+SCHEMAS = MERGE | {name: schema for resource in RESOURCES for name, schema in resource.schemas().items()}

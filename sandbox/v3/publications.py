@@ -23,13 +23,15 @@ class _Publications(Publications):
     def edited(self, call: Call) -> Callable[[Document], Document]:
         """Returns how a payload changes a document."""
         payload, changes = call.payload, common_changes(call)
-        assets = [attached_file(each, call) for each in file_entries(call)]
+        assets = [attached_file(entry, call) for entry in file_entries(call)]
         if "identifiers" in payload:
-            changes["identifiers"] = [{"type": each["type"], "value": each["value"]} for each in payload["identifiers"]]
+            changes["identifiers"] = [
+                {name: entry[name] for name in ("type", "value")} for entry in payload["identifiers"]
+            ]
         if "categories" in payload:
             changes["categories"] = payload["categories"]
         if "authors" in payload:
-            changes["authors"] = [author(each) for each in payload["authors"]]
+            changes["authors"] = [author(entry) for entry in payload["authors"]]
 
         def change(before: Document) -> Document:
             extra = {**(before[EXTRA] or {}), **payload.get(EXTRA, {})}

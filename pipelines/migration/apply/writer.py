@@ -153,9 +153,10 @@ class Writer:
                     raise self._journal.refused(number, problem, refusal.status) from None
                 self._journal.done(member, target_id=target_id)
             wanted[name], held[name] = digest_of(name, [*ids]), digest_of(name, [*present.union(ids)])
-            if others := sorted(present.difference(ids), key=id_order):
-                ids_there = ", ".join(map(str, others))
-                stay.append(f"{name}: its list still has {ids_there}, and nothing is taken out of such a list.")
+            if further := sorted(present.difference(ids), key=id_order):
+                stay.append(
+                    f"{name}: its list still has {', '.join(map(str, further))}, and nothing is taken out of such a list."
+                )
         self.records.changed(row.resource, target_id)
         self._journal.done(number, target_id=target_id, wanted=wanted, held=held, message=" ".join(stay) or None)
 

@@ -207,7 +207,7 @@ class _Records:
                 yield (
                     name,
                     _shown(name, source_value),
-                    *(0 if other == source_value else _shown(name, other) for other in target_values),
+                    *(0 if value == source_value else _shown(name, value) for value in target_values),
                 )
 
 

@@ -46,8 +46,8 @@ class DifferingCodes(NamedTuple):
     def joined(self, owner: Place, in_target: Mapping[str, Iterable[str]]) -> DifferingCodes:
         """These, and the codes that another field has."""
         codes = {**self.in_target}
-        for code, others in in_target.items():
-            codes[code] = [*dict.fromkeys((*codes.get(code, ()), *others))]
+        for code, target_codes in in_target.items():
+            codes[code] = [*dict.fromkeys((*codes.get(code, ()), *target_codes))]
         return DifferingCodes((*self.owners, owner), codes)
 
 
@@ -86,9 +86,9 @@ class _Codes:
 
         Nor is the only number of a field, such as 1 where all other records have 0.
         """
-        others = (parts for parts in texts if not self.in_text(parts))
+        without_code = (parts for parts in texts if not self.in_text(parts))
         is_flag = len(self._codes) == 1 and next(iter(self._codes)).isdigit()
-        return self._is_unique and not is_flag and next(islice(others, (len(texts) - 1) // 2, None), None) is None
+        return self._is_unique and not is_flag and next(islice(without_code, (len(texts) - 1) // 2, None), None) is None
 
     def compare(self, code: str | None, keys: AbstractSet[Key]) -> None:
         """Note the code that a record of the target has."""
@@ -111,7 +111,7 @@ class _Codes:
             codes = self.in_text(parts)
             unequal = [code for code in codes if code not in self._equal and (code in self._in_target or not is_sent)]
             if unequal or not (codes or is_sent) or not self._of_others.isdisjoint(parts):
-                differing[text] = [other for code in codes for other in self._in_target.get(code, ())]
+                differing[text] = [target_code for code in codes for target_code in self._in_target.get(code, ())]
         return differing
 
 

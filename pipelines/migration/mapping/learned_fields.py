@@ -234,8 +234,8 @@ def _from_names(  # noqa: PLR0917  what is known from each side
         if mapping is None:
             left_out[key] = LeftOut.UNKNOWN_REFERENCE
             continue
-        others = (other for other in keys_of(name) if other not in assumed.ruled)
-        keys = (name, *(other for other in others if other == key or other not in names or other not in shown))
+        spelled = (field for field in keys_of(name) if field not in assumed.ruled)
+        keys = (name, *(field for field in spelled if field == key or field not in names or field not in shown))
         keys = (name, key) if name in spellings else keys
         is_alone = key == name and shown.keys().isdisjoint({*keys} - {name})
         fields[name] = mapping if is_alone else msgspec.structs.replace(mapping, keys=(*dict.fromkeys(keys),))
@@ -457,10 +457,10 @@ def _keys(
     spelled = {"".join(words_of(name.rpartition("/")[2])): name for name in reversed(own)}
     by_words = [[spelled.get("".join(words_of(name))) for name in names] for names in assumed.keys]
     if keys := [tuple(filter(None, names)) for names in by_words if None not in names]:
-        others = [name for name in (*fields, *asked) if name not in chain(*keys)]
-        others.sort(key=lambda name: name in plain)  # a copy without a barcode has a place, if no call number
-        is_short = None in by_words[-1] and len(by_words[-1]) > 1 and others and others[0] not in plain
-        return (*keys, tuple(others)) if is_short else tuple(keys)
+        rest = [name for name in (*fields, *asked) if name not in chain(*keys)]
+        rest.sort(key=lambda name: name in plain)  # a copy without a barcode has a place, if no call number
+        is_short = None in by_words[-1] and len(by_words[-1]) > 1 and rest and rest[0] not in plain
+        return (*keys, tuple(rest)) if is_short else tuple(keys)
     ends = {words[-1]: name for name in reversed(own) if (words := words_of(name))}
     known = (spelled.get(word) for word in (*NAMES_OF_RECORDS, "code", "number"))
     first = next((name for name in (*known, *map(ends.get, NAMES_OF_RECORDS)) if name), None)

@@ -348,43 +348,48 @@ class TypeLearner:
         """Reference → the words beside its ids of which the target takes, or its records have, none; and those of the target."""
         kinds = {} if self.type.personal else {path: part.kind for path, part in self.type.parts.items() if part.kind}
         parts = dict.fromkeys(kinds.values(), PLAIN)
-        here = words_in(self.records(), parts)
-        there = words_in(map(self.apart.record, self._target.records()), parts) if here else {}
-        others = dict[str, tuple[list[str], list[str]]]()
+        in_source = words_in(self.records(), parts)
+        in_target = words_in(map(self.apart.record, self._target.records()), parts) if in_source else {}
+        kinds_to_ask = dict[str, tuple[list[str], list[str]]]()
         for path, kind in kinds.items():
-            words, of_target = {*here.get(kind, ())}, {*there.get(kind, ())}
+            words, of_target = {*in_source.get(kind, ())}, {*in_target.get(kind, ())}
             taken = {*self.choices.get(kind, ())} or (of_target if words.isdisjoint(of_target) else words)
             if taken and words - taken:
-                others[path] = sorted(words - taken), sorted(taken)
-        return others
+                kinds_to_ask[path] = sorted(words - taken), sorted(taken)
+        return kinds_to_ask
 
     @property
     def _other_values(self) -> dict[str, list[str]]:
         """Field → its values that are not among those which the target takes; none of people (I10)."""
         parts = {} if self.type.personal else {path: part for path, part in self.type.parts.items() if not part.refers}
         chosen = {path: choices for path in parts if (choices := self.choices_of(path))}
-        others: dict[str, dict[str, None]] = {path: {} for path in chosen}
+        values_to_ask: dict[str, dict[str, None]] = {path: {} for path in chosen}
         for path, entry in entries_at(self.records(), {path: parts[path] for path in chosen}):
             text = text_of(entry)
-            if text and not is_taken(entry, chosen[path]) and text.isprintable() and len(others[path]) < MOST_ASKED:
-                others[path][text] = None
-        return {path: [*values] for path, values in others.items() if values}
+            if (
+                text
+                and not is_taken(entry, chosen[path])
+                and text.isprintable()
+                and len(values_to_ask[path]) < MOST_ASKED
+            ):
+                values_to_ask[path][text] = None
+        return {path: [*values] for path, values in values_to_ask.items() if values}
 
     @cached_property
     def _other_words(self) -> dict[str, Sequence[str]]:
         parts = {} if self.type.personal else self.type.parts
         takes_booleans = self._takes_booleans
-        words_here = words_in(self.records(), parts, takes_booleans)
-        here = {
+        words_of_source = words_in(self.records(), parts, takes_booleans)
+        in_source = {
             path: words
-            for path, words in words_here.items()
+            for path, words in words_of_source.items()
             if path in takes_booleans or (is_enumeration(path, words) and not names_doer(path.rpartition("/")[2]))
         }
-        there = words_in(map(self.apart.record, self._target.records()), parts) if here else {}
+        in_target = words_in(map(self.apart.record, self._target.records()), parts) if in_source else {}
         return {
-            path: BOOLEANS if path in takes_booleans else sorted(there[path])
-            for path, words in here.items()
-            if path in takes_booleans or there.get(path, words).keys() - words.keys()
+            path: BOOLEANS if path in takes_booleans else sorted(in_target[path])
+            for path, words in in_source.items()
+            if path in takes_booleans or in_target.get(path, words).keys() - words.keys()
         }
 
     @property

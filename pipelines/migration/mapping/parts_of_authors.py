@@ -24,8 +24,8 @@ class PublicationListing(RecordListing):
         for record in super().records():
             authors = [author for author in several(record.get(AUTHORS)) if isinstance(author, dict)]
             parts = [{name: part for name, part in author.items() if name not in _NOT_LEARNED} for author in authors]
-            others = {name: value for name, value in record.items() if name != AUTHORS}
-            yield others | {AUTHORS: parts} if any(parts) else others
+            rest = {name: value for name, value in record.items() if name != AUTHORS}
+            yield rest | {AUTHORS: parts} if any(parts) else rest
 
 
 def described_parts(schema: ResourceSchema) -> ResourceSchema:
@@ -47,9 +47,9 @@ def _parts(fields: Mapping[str, FieldSchema]) -> dict[str, FieldSchema]:
     """
     if AUTHORS in fields and not fields[AUTHORS].types:
         return {**fields}
-    others = {name: field for name, field in fields.items() if name != AUTHORS}
+    rest = {name: field for name, field in fields.items() if name != AUTHORS}
     objects = fields[AUTHORS].entries if AUTHORS in fields else None
     members = {name: part for name, part in (objects.members if objects else {}).items() if name not in _NOT_LEARNED}
     if not (objects and members):
-        return others
-    return others | {AUTHORS: replace(fields[AUTHORS], entries=replace(objects, members=members))}
+        return rest
+    return rest | {AUTHORS: replace(fields[AUTHORS], entries=replace(objects, members=members))}

@@ -199,13 +199,17 @@ def _about(learner: TypeLearner, target: str) -> str:
     unproved = f". Nothing shows that '{target}' has {', '.join(unshown)}" if unshown else ""
     known = {*learner.assumed.ruled, *learned.left_out, *learned.required, *_keys(learned.parts)}
     filled = {name for name in described if is_managed(name) or name.rpartition("/")[2] in OF_EACH_OBJECT}
-    others = [
+    unfilled_fields = [
         name
         for name, field in described.items()
         if not (field.read_only or name in filled or name in known or as_part(name) in known)
         and not ("/" in name and learner.apart.is_shown(name))
     ]
-    unfilled = f". It takes other fields, too, which no record of the source has: {', '.join(others)}" if others else ""
+    unfilled = (
+        f". It takes other fields, too, which no record of the source has: {', '.join(unfilled_fields)}"
+        if unfilled_fields
+        else ""
+    )
     unknown = (
         f". Not read of the source, so that no field shows their ids: {', '.join(learner.unread)}"
         if learner.unread

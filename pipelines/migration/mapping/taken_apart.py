@@ -188,10 +188,10 @@ def spelled_otherwise(
     """Yield the path of each object that has members under other spellings in the target."""
     by_words = {in_words(name): field for name, field in in_target.items()}
     for name, field in fields.items():
-        objects, there, path = objects_in(field), by_words.get(in_words(name)), f"{above}{name}"
-        if objects is None or there is None or "/" in name:
+        objects, field_in_target, path = objects_in(field), by_words.get(in_words(name)), f"{above}{name}"
+        if objects is None or field_in_target is None or "/" in name:
             continue
-        members = (there.entries or there).members
+        members = (field_in_target.entries or field_in_target).members
         names = {in_words(member): member for member in members}
         if any(names.get(in_words(member), member) != member for member in objects.members.keys() - members.keys()):
             yield path
@@ -203,10 +203,10 @@ def taken_although_filled(
 ) -> Iterator[str]:
     """Yield the path of each member of an object that services fill by its name, such as `href`, but that the target takes, as it says."""
     for name, field in fields.items():
-        objects, there, path = objects_in(field), described.get(name), f"{above}{name}"
-        if objects is None or there is None or there.read_only or "/" in name:
+        objects, taken_field, path = objects_in(field), described.get(name), f"{above}{name}"
+        if objects is None or taken_field is None or taken_field.read_only or "/" in name:
             continue
-        members = (there.entries or there).members
+        members = (taken_field.entries or taken_field).members
         for member in objects.members.keys() & members.keys():
             is_filled = is_managed(f"{path}/{member}") or (member == "id" and not objects.has_ids)
             if is_filled and not members[member].read_only:

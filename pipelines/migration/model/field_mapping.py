@@ -258,25 +258,25 @@ class FieldMapping(
 
         `takes`: whether the target takes a member.
         """
-        there = [entry for entry in several(self.read(record, name)) if isinstance(entry, dict)]
-        same, known = self._same(sent, there), self._known_keys
-        taken = [{key: value for key, value in entry.items() if takes(key)} for entry in there]
+        in_target = [entry for entry in several(self.read(record, name)) if isinstance(entry, dict)]
+        same, known = self._same(sent, in_target), self._known_keys
+        taken = [{key: value for key, value in entry.items() if takes(key)} for entry in in_target]
         return [
             _with_rest(entry, taken[same[place]] if place in same else {}, known) for place, entry in enumerate(sent)
         ]
 
-    def _same(self, sent: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    def _same(self, sent: Sequence[Mapping[str, Any]], in_target: Sequence[Mapping[str, Any]]) -> dict[int, int]:
         """Place of an object that is sent → that of the same one in the target, as far as each side has as many of these."""
         same = dict[int, int]()
         for identity in (self._name_and_led, self._led, _name_of, self._content):
             sides = [
-                _places(identity, entries, taken) for entries, taken in ((sent, {*same}), (there, {*same.values()}))
+                _places(identity, entries, taken) for entries, taken in ((sent, {*same}), (in_target, {*same.values()}))
             ]
             for text in sides[0].keys() & sides[1].keys():
-                places, places_there = sides[0][text], sides[1][text]
+                places, places_in_target = sides[0][text], sides[1][text]
                 # Several that lead to one record may be anybody
-                if len(places) == len(places_there) and (identity != self._led or len(places) == 1):
-                    same |= dict(zip(places, places_there, strict=True))
+                if len(places) == len(places_in_target) and (identity != self._led or len(places) == 1):
+                    same |= dict(zip(places, places_in_target, strict=True))
         return same
 
     def _led(self, entry: Mapping[str, Any]) -> str:
@@ -351,11 +351,11 @@ def _places(
 
 
 def _with_rest(
-    sent: Mapping[str, Any], there: Mapping[str, Any], known: Collection[str], above: str = ""
+    sent: Mapping[str, Any], present: Mapping[str, Any], known: Collection[str], above: str = ""
 ) -> dict[str, Any]:
     """An object as it is sent, with the members of another one, at any depth, whose paths are not known."""
     rest = dict[str, Any]()
-    for key, value in there.items():
+    for key, value in present.items():
         path, inner = f"{above}{key}", sent.get(key, {})
         if isinstance(value, dict) and isinstance(inner, dict) and any(name.startswith(f"{path}/") for name in known):
             rest |= {key: whole} if (whole := _with_rest(inner, value, known, f"{path}/")) else {}

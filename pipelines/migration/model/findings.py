@@ -51,18 +51,18 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     @property
     def words(self) -> str:
         """The line without its record; findings with the same words are alike."""
-        kind, what = self.kind, self.field
+        kind, subject = self.kind, self.field
         if kind in (ReasonKind.TARGET, ReasonKind.STEPS):
-            what = f"{what} {self.code}".strip()
+            subject = f"{subject} {self.code}".strip()
         elif kind == ReasonKind.FILES:
-            what = f"{what} {self.wanted}"
+            subject = f"{subject} {self.wanted}"
         values = (
             f", wanted «{self.wanted}», found «{self.found}»"
             if kind == ReasonKind.TARGET and (self.wanted or self.found)
             else ""
         )
         problem = f"{self.problem.removesuffix('.')}. {self.suggestion}" if self.suggestion else self.problem
-        return f"{what}{values}{': ' if what else ''}{problem}".strip()
+        return f"{subject}{values}{': ' if subject else ''}{problem}".strip()
 
     @property
     def likeness(self) -> tuple[str, str, str]:

@@ -129,7 +129,7 @@ class FileCounts(msgspec.Struct, kw_only=True):
     """Files by what the plan does with them."""
 
     upload: int = 0
-    there: int = 0
+    present: int = 0
     missing: int = 0
     bytes: int = 0
     """Size of all uploads."""
@@ -143,7 +143,7 @@ class FileCounts(msgspec.Struct, kw_only=True):
             self.bytes += file.size or 0
             self.covers += file.kind == COVER
         elif file.action == FileAction.THERE:
-            self.there += 1
+            self.present += 1
         else:
             self.missing += 1
 

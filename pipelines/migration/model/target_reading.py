@@ -133,11 +133,11 @@ def _whole(capture: Capture, result: ResourceFacts | Unreadable) -> ResourceFact
     if isinstance(result, ResourceFacts) and result.complete:
         return result
     shutil.rmtree(capture.path, ignore_errors=True)
-    what, problems = (
+    name, problems = (
         (result.endpoint, result.problems) if isinstance(result, ResourceFacts) else ("A list", [result.message])
     )
     raise StopError(
-        f"{what} of '{capture.facts.tenant}' could not be read whole, so it is unknown what is missing there: {' '.join(problems)} Wait "
+        f"{name} of '{capture.facts.tenant}' could not be read whole, so it is unknown what is missing there: {' '.join(problems)} Wait "
         "until no one is editing it, then run the same command again."
     )
 
@@ -198,13 +198,13 @@ def _with_entries(
         key = leading_key(nested, keys)
         if key == "id" and read_led_to is None:
             keys = []  # the entries are the records themselves, and nobody knows what those have
-        beside = [other for other in keys if says_more(nested, key, other) and not {*other} & {'"', "\\"}]
+        beside = [name for name in keys if says_more(nested, key, name) and not {*name} & {'"', "\\"}]
         if beside and read_led_to:
             led_to = read_led_to()
             create_view(database, "led_to", escaped(led_to.path), led_to.key)
         else:
             database.execute("CREATE VIEW led_to AS SELECT id, payload FROM file WHERE false")
-        field_name, paths = field_of_entries(nested, key), [f'$."{other}"' for other in beside]
+        field_name, paths = field_of_entries(nested, key), [f'$."{name}"' for name in beside]
         names = {
             "key": field_name,
             "beside": beside_links(field_name),

@@ -197,12 +197,12 @@ class PlanBuilder:
         A backup counts the fields that nobody documents: of a source without any, no record is read here.
         """
         counted, assumed = self._request.source.manifest.residue.get(resource), self._assumed[resource]
-        has_others = counted is None or bool(additional_names(counted, assumed))
+        has_further = counted is None or bool(additional_names(counted, assumed))
         listing = self._source[resource]
         described = self._description.resources.get(resource) if self._description else None
         mapped = self._request.mapping.resources.get(resource) if self._request.mapping else None
-        has_others |= bool(listing.lists or (described and described.presign) or (mapped and mapped.requests))
-        return assumed.sends_unproved or (has_others and listing.rows > 0)
+        has_further |= bool(listing.lists or (described and described.presign) or (mapped and mapped.requests))
+        return assumed.sends_unproved or (has_further and listing.rows > 0)
 
     def _payload(self, resource: str) -> PayloadSchema:
         """What the target's description says of a new record, as far as it was asked for."""
@@ -386,8 +386,8 @@ def _schema_of(
     """
     schema, posted = described.resources.get(resource, ResourceSchema()), dict[str, str]()
     of_records = f"/{record_path(resource, '')}{{}}/"
-    others = [path.removeprefix(of_records) for path in described.lists if path.startswith(of_records)]
-    fields = {f"{resource}/{below}": f"{singular(below)}_ids" for below in others if resource_named(below)} | lists
+    lists_below = [path.removeprefix(of_records) for path in described.lists if path.startswith(of_records)]
+    fields = {f"{resource}/{below}": f"{singular(below)}_ids" for below in lists_below if resource_named(below)} | lists
     for name, key in fields.items():
         path = nested_address(name).replace(":id", "{}")
         if key in schema.record or not (path in described.lists or name in reads):

@@ -221,13 +221,13 @@ def _matches(
         _place, target_id, matched_by, of_target, in_target, wanted, held, reason, candidates, decision, decided_id, twins, contents,
         written,
     ) in zip(source.rows("id", "files", "form"), outcomes, strict=True):  # fmt: skip
-        there = None if of_target is None else target.decode(of_target)
+        form_in_target = None if of_target is None else target.decode(of_target)
         yield Match(
             source_id=source_id,
-            source=mapped(resource_type, source.decode(text), find_target, there),
+            source=mapped(resource_type, source.decode(text), find_target, form_in_target),
             target_id=record_id(target_id),
             matched_by=matched_by,
-            target=there,
+            target=form_in_target,
             wanted=msgspec.json.decode(wanted) if wanted else {},
             held=msgspec.json.decode(held) if held else {},
             reason=reason,

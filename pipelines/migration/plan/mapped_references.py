@@ -58,8 +58,10 @@ class MappedForm(NamedTuple):
     """The requests of their own that set fields, once it is created: as `ResourceType.after_create` names them."""
 
 
-def mapped(resource_type: ResourceType, form: Form, find_target: FindTarget, there: Form | None = None) -> MappedForm:
-    """The record with its references led to what they are in the target. `there`: what the target has, where the record is there."""
+def mapped(
+    resource_type: ResourceType, form: Form, find_target: FindTarget, in_target: Form | None = None
+) -> MappedForm:
+    """The record with its references led to what they are in the target. `in_target`: what the target has, where the record is there."""
     values, unsent, why = {**form.values}, {**form.unsent}, {**form.why}
     references, at_once = dict[str, PlannedReference](), dict[str, Any]()
     after = tuple(
@@ -72,7 +74,7 @@ def mapped(resource_type: ResourceType, form: Form, find_target: FindTarget, the
         if name not in values:
             continue
         led = _Led(resource_type, name, find_target)
-        planned = led.lead(values[name], there.values.get(name, ()) if there else ())
+        planned = led.lead(values[name], in_target.values.get(name, ()) if in_target else ())
         unsent |= led.unsent
         why |= led.why
         reason = led.reason or reason
@@ -107,9 +109,9 @@ class _Led:
         self.at_once = list[dict[str, Any]]()
         """The objects without references to records that are still to be created."""
 
-    def lead(self, value: Any, there: Any) -> list[Any]:
-        """The value, or those of a list, as they are sent. `there`: what the target has."""
-        return self._objects(value, there) if self.goes_without else self._entries(value)
+    def lead(self, value: Any, in_target: Any) -> list[Any]:
+        """The value, or those of a list, as they are sent. `in_target`: what the target has."""
+        return self._objects(value, in_target) if self.goes_without else self._entries(value)
 
     def _entries(self, value: Any) -> list[Any]:
         """Those that lead to a record."""
@@ -127,12 +129,14 @@ class _Led:
                 self.records += led_to
         return planned
 
-    def _objects(self, forms: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def _objects(
+        self, forms: Sequence[Mapping[str, Any]], in_target: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
         """All of them, without references which lead nowhere: the target keeps what it has in place of these.
 
         None of them, where it is not clear in place of which: the target's whole list stays as it is.
         """
-        planned, kept_by = list[dict[str, Any]](), _by_name(there)
+        planned, kept_by = list[dict[str, Any]](), _by_name(in_target)
         is_alone = Counter(map(_called, forms))
         for position, form in enumerate(forms):
             kept = kept_by.get(_called(form), {}) if is_alone[_called(form)] == 1 else {}
@@ -147,7 +151,7 @@ class _Led:
                     first[member] = kept[member]
             planned.append(members)
             self.at_once.append(first)
-        if self.unsent and self._ids(there) - self._ids(planned):
+        if self.unsent and self._ids(in_target) - self._ids(planned):
             self.unsent, self.why = {self._name: [*forms]}, {self._name: next(iter(self.why.values()))}
             return []
         for resource, number in self._field.led_to(planned):
@@ -201,10 +205,10 @@ def _called(form: Mapping[str, Any]) -> str:
     return f"{plain_text(form.get('name'))!r} {form.get('type')!r}"
 
 
-def _by_name(there: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def _by_name(in_target: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """The objects of the target whose names no other of them has, by these."""
-    times = Counter(map(_called, there))
-    return {_called(form): form for form in there if times[_called(form)] == 1}
+    times = Counter(map(_called, in_target))
+    return {_called(form): form for form in in_target if times[_called(form)] == 1}
 
 
 def _known(_resource: str, number: Any) -> Any:
@@ -246,8 +250,8 @@ def mark_waiting(
         reference.later = any(
             target_id is None
             and is_written_later(referred, resource)
-            and not (referred == resource and precedes(other, source_id))
-            for referred, other, target_id in reference.records
+            and not (referred == resource and precedes(number, source_id))
+            for referred, number, target_id in reference.records
         )
     waiting = {name.rpartition("/")[0] for name, reference in record.references.items() if reference.later}
     waiting -= {"", *objects_of(resource_type.key_fields)}

@@ -217,7 +217,7 @@ def _named(resource: str, field: str) -> str:
 
 
 def _files(files: FileCounts) -> str:
-    if not files.upload + files.there + files.missing:
+    if not files.upload + files.present + files.missing:
         return "The records have no files."
     text = f"{counted(files.upload, 'file')} will be uploaded, {size(files.bytes)} in all; {files.covers:,} of them are covers."
-    return f"{text} {files.there:,} are there already." if files.there else text
+    return f"{text} {files.present:,} are there already." if files.present else text

@@ -215,7 +215,7 @@ class _Decision:
         written, edited, row = entry.held or entry.wanted, [], self._item.row
         # A list may be sent without its links first: before the link of a new record, the target had that
         first = row.payload if row.action == Action.CREATE else {}
-        others = [other.held or other.wanted for other in self._item.open_entries if other is not entry]
+        other_writes = [write.held or write.wanted for write in self._item.open_entries if write is not entry]
         old_values = {name: row.before.get(name, first.get(name)) for name in entry.wanted}
         before = self._type.compared_record(old_values)
         for name, value in old_values.items():
@@ -225,7 +225,7 @@ class _Decision:
             if digest(text) == written.get(name):
                 is_list = name in self._type.lists or (text or "").startswith("[")
                 self._inverse.payload[name] = ([] if is_list else None) if value is None else value
-            elif not any(name in other and digest(text) == other[name] for other in others):
+            elif not any(name in digests and digest(text) == digests[name] for digests in other_writes):
                 edited.append(name)
         self._inverse.stays += [f"people changed {', '.join(edited)} since"] if edited else []
         self._undone(entry)

@@ -107,16 +107,16 @@ class Kinds:
         moved = False
         prices = [price.span() for price in LIKE_A_PRICE.finditer(tidy) if not price["named"]]
         for token in self._other_kinds_pattern(kind.name).finditer(tidy):
-            other = self._kinds[token.lastgroup or ""].read(token[0])
+            of_another_kind = self._kinds[token.lastgroup or ""].read(token[0])
             if any(first <= token.start() and token.end() <= last for first, last in prices):
                 continue
-            if all(identifier.verdict in GOOD for identifier in other):
+            if all(identifier.verdict in GOOD for identifier in of_another_kind):
                 identifiers += self._remaining(kind, tidy[end : token.start()])
                 identifiers += [
                     identifier._replace(
                         verdict=REPAIRED, rule=join_rules((Rule.OTHER_TYPE, *rules, *rule_names(identifier.rule)))
                     )
-                    for identifier in other
+                    for identifier in of_another_kind
                 ]
                 end = token.end()
                 moved = True

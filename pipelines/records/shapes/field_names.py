@@ -242,12 +242,12 @@ def kind_beside(name: str, names: Iterable[str], *, in_object: bool = False) -> 
     if resource is not None and (resource != "users" or stem[-1] == "user"):
         return ""
     kinds = ([*stem, "type"], [*stem, "kind"], [*stem, "class"]) if stem or in_object else ()
-    return next((other for other in names if other != name and words_of(other) in kinds), "")
+    return next((kind for kind in names if kind != name and words_of(kind) in kinds), "")
 
 
-def names_same(name: str, other: str) -> bool:
+def names_same(name: str, other_name: str) -> bool:
     """Whether two names are the same, in singular or plural."""
-    return singular(name) == singular(other)
+    return singular(name) == singular(other_name)
 
 
 def singular(name: str) -> str:

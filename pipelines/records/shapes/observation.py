@@ -196,15 +196,15 @@ def kind_of(value: Any) -> Kind:
     return Kind.TIME if len(value) >= _TIME_LENGTH and _TIME.match(value) else kind
 
 
-def add_to(sum_of: FieldShape, other: FieldShape) -> None:
+def add_to(sum_of: FieldShape, added: FieldShape) -> None:
     """Add the counts of one field to those of another."""
-    sum_of.seen += other.seen
-    sum_of.digits += other.digits
-    for kind, count in other.kinds.items():
+    sum_of.seen += added.seen
+    sum_of.digits += added.digits
+    for kind, count in added.kinds.items():
         sum_of.kinds[kind] = sum_of.kinds.get(kind, 0) + count
-    for name, member in other.members.items():
+    for name, member in added.members.items():
         add_to(sum_of.members.setdefault(name, FieldShape()), member)
-    if other.entries is not None:
+    if added.entries is not None:
         if sum_of.entries is None:
             sum_of.entries = FieldShape()
-        add_to(sum_of.entries, other.entries)
+        add_to(sum_of.entries, added.entries)

@@ -122,7 +122,7 @@ def says_more(body: bytes) -> bool:
     except NOT_JSON:
         return False
     return any(
-        _MORE.fullmatch(name) and bytes(value) not in _NOTHING for each in objects for name, value in each.items()
+        _MORE.fullmatch(name) and bytes(value) not in _NOTHING for mapping in objects for name, value in mapping.items()
     )
 
 

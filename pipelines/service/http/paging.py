@@ -102,16 +102,16 @@ def _at_home(url: httpx.URL, page: httpx.URL) -> httpx.URL:
 
     Behind a proxy, a service names the scheme, host and port that it sees itself. Nothing is sent there (I2).
     """
-    own, other = (address.raw_path.partition(b"?")[0].rstrip(b"/") for address in (page, url))
-    return page.copy_with(query=url.query) if own == other else url
+    page_path, path = (address.raw_path.partition(b"?")[0].rstrip(b"/") for address in (page, url))
+    return page.copy_with(query=url.query) if page_path == path else url
 
 
 def _is_another_list(url: httpx.URL, page: httpx.URL) -> bool:
     """Whether an address of the same API is neither the page's list nor below it (publications/page/2): its records are others."""
     api, _, path = page.path.rpartition("/api/")
-    own = f"{api}/api/{path.rstrip('/').removesuffix('/all')}/"
+    own_list = f"{api}/api/{path.rstrip('/').removesuffix('/all')}/"
     same_api = (url.scheme, url.netloc) == (page.scheme, page.netloc) and url.path.startswith(f"{api}/api/")
-    return same_api and ".." not in url.path and not f"{url.path}/".startswith(own)
+    return same_api and ".." not in url.path and not f"{url.path}/".startswith(own_list)
 
 
 def page_number(url: httpx.URL) -> int | None:

@@ -30,11 +30,12 @@ def at_other_slash(response: httpx.Response) -> httpx.URL | None:
     url, target = response.request.url, _target(response)
     if response.request.method != "GET" or target is None:
         return None
-    own, other = path_of(url), path_of(target)
-    only_slash = target.host == url.host and other in (f"{own}/", own.removesuffix("/")) and other != own
+    path, target_path = path_of(url), path_of(target)
+    with_or_without = (f"{path}/", path.removesuffix("/"))
+    only_slash = target.host == url.host and target_path in with_or_without and target_path != path
     if not only_slash or (target.query and sorted(target.params.multi_items()) != sorted(url.params.multi_items())):
         return None
-    return at_path(url, other)
+    return at_path(url, target_path)
 
 
 def at_path(url: httpx.URL, path: str) -> httpx.URL:

@@ -158,8 +158,8 @@ class PageRequests:
                 continue
             self._gaps += 1
             places, before = range(place, min(place + size, (self._total or place + size) + 1)), len(parts)
-            refusals = [self._read_part(parts, url, each, 1, refusal) if in_singles else refusal for each in places]
-            failed |= {each: reason for each, reason in zip(places, refusals, strict=True) if reason is not None}
+            refusals = [self._read_part(parts, url, at, 1, refusal) if in_singles else refusal for at in places]
+            failed |= {at: reason for at, reason in zip(places, refusals, strict=True) if reason is not None}
             in_singles = len(parts) > before
         return parts, failed
 
@@ -179,9 +179,9 @@ class PageRequests:
 
     def _behind(self, url: httpx.URL) -> SavedPage | None:
         """A whole page behind this one that can be read: the next one, or if no page was read yet, the one after that."""
-        number = page_number(url) or 1
-        following = [number + 1] if self._size else [number + 1, number + 2]
-        return next(filter(None, (self._try(page_at(url, each)) for each in following)), None)
+        page = page_number(url) or 1
+        following = [page + 1] if self._size else [page + 1, page + 2]
+        return next(filter(None, (self._try(page_at(url, number)) for number in following)), None)
 
     def _is_served(self, url: httpx.URL) -> bool:
         """Whether something else of the list can be read now: the page that was read last, or one of the first records."""

@@ -47,10 +47,10 @@ class BearerAuth(httpx.Auth):
             if _is_for_another_target(response):
                 break
             used = bearer_token(request)
-            other = self._refresher.replacement_for(used)
-            if other == used:
+            newer = self._refresher.replacement_for(used)
+            if newer == used:
                 break
-            sign(request, other)
+            sign(request, newer)
             response = yield request
         response.extensions[REFUSAL] = _refusal(response, self._refresher.tenant)
 

@@ -99,7 +99,7 @@ class Login:
             return issued, self._chosen.redirect_uri or DEFAULT_REDIRECT_URI
         stored = self._change(lambda old, leased: self._registered(old, leased, new_client=new_client))
         registration = stored.registration
-        address = next((each for each in registration.redirect_uris if is_free(each)), None) if registration else None
+        address = next(filter(is_free, registration.redirect_uris), None) if registration else None
         if address is None:
             raise ConfigurationError(
                 "No port could be opened on 127.0.0.1 for the browser's response. Free one, then run this again."
@@ -138,7 +138,7 @@ class Login:
 def _fits(registration: Registration, auth: str) -> bool:
     """Whether an earlier registration can be used again. The server may have granted fewer scopes than it was asked for."""
     enough = registration.auth == auth and set(SCOPES) <= set(registration.asked)
-    return enough and any(is_free(each) for each in registration.redirect_uris)
+    return enough and any(map(is_free, registration.redirect_uris))
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def read_registration(
             "POST /oauth/clients answered with a registration that cannot be used: client_id, client_secret or a documented method is "
             "missing. Is base_url the library's address?"
         )
-    usable = [each for each in redirect_uris if isinstance(stored_uris, list) and each in stored_uris]
+    usable = [uri for uri in redirect_uris if isinstance(stored_uris, list) and uri in stored_uris]
     keep_secret(secret if isinstance(secret, str) else "")
     return Registration(
         client_id=client_id,
@@ -95,7 +95,7 @@ def _scopes(value: object) -> tuple[str, ...] | None:
     """Returns scopes from a text with blanks between them (RFC 6749, 3.3), or from the list that some servers send."""
     if isinstance(value, str):
         return tuple(value.split())
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and all(isinstance(scope, str) for scope in value):
         return tuple(value)
     return None
 

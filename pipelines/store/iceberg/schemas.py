@@ -69,9 +69,9 @@ def _add(fields: dict[int, NestedField], column: NestedField) -> None:
     ids = {field.name.casefold(): number for number, field in fields.items()}
     name = column.name
     if (holder := ids.get(name.casefold())) is not None:
-        other = fields[holder]
-        if _RANKS.index(str(column.field_type)) > _RANKS.index(str(other.field_type)):
-            fields[holder] = _named(other, _free(f"{other.name}_{other.field_type}", ids))
+        present = fields[holder]
+        if _RANKS.index(str(column.field_type)) > _RANKS.index(str(present.field_type)):
+            fields[holder] = _named(present, _free(f"{present.name}_{present.field_type}", ids))
         else:
             name = _free(f"{name}_{column.field_type}", ids)
     fields[column.field_id] = _named(column, name)

@@ -91,10 +91,10 @@ def _notes(a: Snapshot, b: Snapshot) -> list[str]:
 
 def _compare(data: DataFolder, a: Snapshot, b: Snapshot, resource: str, limit: int) -> ResourceDifferences:
     files = []
-    for snapshot, other in ((a, b), (b, a)):
+    for snapshot, opposite in ((a, b), (b, a)):
         facts = snapshot.manifest.tables.get(f"raw_{resource}")
         if facts is None:
-            return ResourceDifferences(only_in=other.name)
+            return ResourceDifferences(only_in=opposite.name)
         key = data.keys.to_read(facts.key, f"{resource} of {snapshot.name}")
         files.append((escaped(snapshot.sound_address_of(facts)), key))
     with data.duckdb("1GB", 2) as database, reading(a, b):

@@ -225,7 +225,7 @@ def _notes_of_announcements(announced: list[Announcement]) -> list[str]:
 def _notes_of_shapes(facts: CaptureFacts, before: Sequence[Manifest]) -> list[str]:
     """What changed in the service's records and in its description since the newest snapshot that has the same resource."""
     descriptions = (manifest.description for manifest in reversed(before))
-    described = next((each for each in descriptions if each is not None and not each.problem), None)
+    described = next((known for known in descriptions if known is not None and not known.problem), None)
     said = changed_description(described, facts.description)
     notes = (
         [f"{NEW} the service's description changed: {'; '.join(said)} (`bookferry describe` shows it)."] if said else []
