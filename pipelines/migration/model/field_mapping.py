@@ -247,9 +247,8 @@ class FieldMapping(
             return self.payload(name, form)
         if not self.entries:
             return {name: value}
-        entries = [entry for entry in several(value) if isinstance(entry, dict)]
-        sent = [self._sent(self._entry_form(entry)) for entry in entries]
-        return {name: [self._unknown(entry) | again for entry, again in zip(entries, sent, strict=True)]}
+        known, entries = self._known_keys, [entry for entry in several(value) if isinstance(entry, dict)]
+        return {name: [_with_rest(self._sent(self._entry_form(entry)), entry, known) for entry in entries]}
 
     def with_unknown(
         self, name: str, sent: Sequence[Mapping[str, Any]], record: Mapping[str, Any], takes: Callable[[str], bool]
@@ -290,16 +289,12 @@ class FieldMapping(
         return f"{_name_of(entry)} {led}" if led else ""
 
     def _content(self, entry: Mapping[str, Any]) -> str:
-        unknown = self._unknown(entry)
-        return repr(sorted((key, value) for key, value in entry.items() if key not in unknown))
+        known = {key.partition("/")[0] for key in self._known_keys}
+        return repr(sorted((key, value) for key, value in entry.items() if key in known))
 
     @property
     def _known_keys(self) -> set[str]:
         return {key for member, part in self.entries.items() for key in part.keys_sent(member)}
-
-    def _unknown(self, entry: Mapping[str, Any]) -> dict[str, Any]:
-        known = {key.partition("/")[0] for key in self._known_keys}
-        return {key: value for key, value in entry.items() if key not in known}
 
     def _sent(self, form: Any) -> Any:
         if form is None or not (self.refers or self.entries):

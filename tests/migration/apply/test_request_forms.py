@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.migration.apply.request_forms import RequestForms
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.field_mapping import FieldMapping
+from pipelines.migration.model.field_mapping import FieldMapping, plain
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.model.step import Step
@@ -88,21 +88,21 @@ def test_a_put_sends_again_what_the_target_has(forms: Forms) -> None:
     description = Description(
         address="", learned_at="", resources={"hard_copies": ResourceSchema(change=PayloadSchema(fields, method="PUT"))}
     )
-    entries = {"user_id": FieldMapping(leads_to="users"), "note": FieldMapping()}
+    entries = {"user_id": FieldMapping(leads_to="users"), **plain("note", "at/room")}
     moved = msgspec.structs.replace(
         TYPES["hard_copies"],
         method="PUT",
-        fields={"holds": FieldMapping(many=True, entries=entries), "shelf": FieldMapping(), "note": FieldMapping()},
+        fields={"holds": FieldMapping(many=True, entries=entries), **plain("shelf", "note")},
     )
     shelf = {"row": "r1", "link": {"href": "https://example.org/r1"}}
+    hold_sent = {"id": 71, "note": "mine", "shelf": "S9", "at": {"room": "east", "row": 2}}
     record = {
         "id": 7,
-        "holds": [{"id": 71, "user_id": {"id": 3, "name": "A"}, "note": "mine", "shelf": "S9", "seen": "2026-11-29"}],
+        "holds": [{**hold_sent, "user_id": {"id": 3, "name": "A"}, "seen": "2026-11-29"}],
         "shelf": shelf,
         "note": "old",
     }
     request = forms(description, {"hard_copies": moved}, record).change(
         row(1, Action.PATCH, resource="hard_copies", target_id=7), {"note": "new"}
     )
-    kept = [{"id": 71, "shelf": "S9", "user_id": 3, "note": "mine"}]
-    assert request.body == {"holds": kept, "shelf": shelf, "note": "new"}
+    assert request.body == {"holds": [{**hold_sent, "user_id": 3}], "shelf": shelf, "note": "new"}
