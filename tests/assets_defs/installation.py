@@ -132,9 +132,9 @@ def secrets_of(sandbox: SandboxProcess) -> list[str]:
 def red(result: dg.ExecuteInProcessResult) -> set[tuple[str, str]]:
     """Asset and check of what a run turned red."""
     return {
-        (one.asset_key.path[-1], one.check_name)
-        for one in result.get_asset_check_evaluations()
-        if not one.passed and one.severity is dg.AssetCheckSeverity.ERROR
+        (check.asset_key.path[-1], check.check_name)
+        for check in result.get_asset_check_evaluations()
+        if not check.passed and check.severity is dg.AssetCheckSeverity.ERROR
     }
 
 

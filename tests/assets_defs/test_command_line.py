@@ -27,13 +27,13 @@ OF_ITS_TIME = {
     "notes",
     "new",
 }
-"""Metadata, and checks, that are others for each snapshot."""
+"""Metadata and checks that differ between snapshots."""
 
 SINCE_THE_LAST = {"added", "changed", "removed", "new", "solved"}
 """Metadata that only the second report has."""
 
 OF_THE_SECOND = {"snapshot", "report", "files"}
-"""Assets that are others for a second backup, which has fetched no new files and knows the first."""
+"""Assets that differ for a second backup, which has fetched no new files and knows the first."""
 
 
 def pages(installation: DagsterInstallation) -> Pages:
@@ -94,8 +94,8 @@ def test_a_backup_is_shown_as_that_of_a_run(
     assert bool(told) is (trouble != "failed")
     for name, metadata in ran.items():
         assert metadata.keys() - OF_ITS_TIME - SINCE_THE_LAST == told[name].keys() - OF_ITS_TIME, name
-        same = metadata.keys() - {"dagster/uri", "bytes"} if name not in OF_THE_SECOND else set[str]()
-        assert {key: metadata[key] for key in same} == {key: told[name][key] for key in same}, name
+        keys = metadata.keys() - {"dagster/uri", "bytes"} if name not in OF_THE_SECOND else set[str]()
+        assert {key: metadata[key] for key in keys} == {key: told[name][key] for key in keys}, name
     assert trouble == "failed" or told_checks.keys() == ran_checks.keys()
     lasting = {check: result for check, result in ran_checks.items() if check[1] not in OF_ITS_TIME}
     red = {check: result for check, result in lasting.items() if not result[0]}

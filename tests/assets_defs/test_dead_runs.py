@@ -65,7 +65,7 @@ class Watch:
                 instance=self.instance,
                 code_location_origin=location(OURS),
             ) as context:
-                requests += [one for one in sensor(context) if isinstance(one, dg.RunRequest)]
+                requests += [request for request in sensor(context) if isinstance(request, dg.RunRequest)]
                 self._cursor = context.cursor
         return requests
 
@@ -96,9 +96,9 @@ class Watch:
 
     def status(self, run: str) -> dg.DagsterRunStatus:
         """Of a run."""
-        found = self.instance.get_run_by_id(run)
-        assert found is not None
-        return found.status
+        record = self.instance.get_run_by_id(run)
+        assert record is not None
+        return record.status
 
 
 @cache
@@ -243,16 +243,16 @@ def test_only_its_own_process_counts(watch: Watch) -> None:
     So is a run of ours whose process is on another machine, that names none, or that repeats a dead one.
     """
     living, dead, elsewhere, unknown, repeating = (watch.run(OURS) for _ in range(5))
-    others = [watch.run("warehouse"), watch.run(), watch.run(OURS, **{"bookferry/tenant": "old"})]
+    foreign_runs = [watch.run("warehouse"), watch.run(), watch.run(OURS, **{"bookferry/tenant": "old"})]
     watch.process(living)
     watch.process(elsewhere, host="another machine", boot="another", pid=ended_process())
     watch.process(repeating, pid=ended_process(), run=living)  # the tag of the run that it repeats
-    for run in (dead, others[-1]):
+    for run in (dead, foreign_runs[-1]):
         watch.process(run, started="another start")
-    watch.instance.add_run_tags(others[-1], {DATA: "/srv/elsewhere/library-data"})
+    watch.instance.add_run_tags(foreign_runs[-1], {DATA: "/srv/elsewhere/library-data"})
     watch.evaluate(times=3)
     assert watch.status(dead) is FAILURE
-    assert {watch.status(run) for run in (living, elsewhere, unknown, repeating, *others)} == {STARTED}
+    assert {watch.status(run) for run in (living, elsewhere, unknown, repeating, *foreign_runs)} == {STARTED}
 
 
 def test_in_another_container_of_this_machine_the_lease_decides(
@@ -325,16 +325,16 @@ def test_the_launcher_is_asked_about_a_worker_elsewhere(
 
 def test_processes() -> None:
     """A process is known by its number and its start; a zombie is gone, and so is everything before the last start of the machine."""
-    here: RunningProcess = this_process("run")
-    assert is_gone(here) is False
-    assert is_gone(msgspec.structs.replace(here, started="earlier")) is True
-    assert is_gone(msgspec.structs.replace(here, pid=ended_process())) is True
-    assert is_gone(msgspec.structs.replace(here, host="another")) is None
-    assert is_gone(msgspec.structs.replace(here, boot="the last one")) is True
+    process: RunningProcess = this_process("run")
+    assert is_gone(process) is False
+    assert is_gone(msgspec.structs.replace(process, started="earlier")) is True
+    assert is_gone(msgspec.structs.replace(process, pid=ended_process())) is True
+    assert is_gone(msgspec.structs.replace(process, host="another")) is None
+    assert is_gone(msgspec.structs.replace(process, boot="the last one")) is True
     child = os.fork()
     if child == 0:
         os.execv("/bin/true", ["true"])
-    zombie = msgspec.structs.replace(here, pid=child)
+    zombie = msgspec.structs.replace(process, pid=child)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     assert is_gone(zombie) is True
     os.waitpid(child, 0)

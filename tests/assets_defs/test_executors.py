@@ -19,8 +19,10 @@ def multiprocess() -> dg.JobDefinition:
     settings = load_settings(Path(os.environ["BOOKFERRY_CONFIG"]))
     selection = dg.AssetSelection.assets(["old", "raw_publications"])
     job = dg.define_asset_job("mine", selection=selection, executor_def=dg.multi_or_in_process_executor)
-    ours = build_definitions(settings)
-    return dg.Definitions(assets=ours.assets, resources=ours.resources, jobs=[job]).resolve_job_def("mine")
+    definitions = build_definitions(settings)
+    return dg.Definitions(assets=definitions.assets, resources=definitions.resources, jobs=[job]).resolve_job_def(
+        "mine"
+    )
 
 
 @pytest.mark.long

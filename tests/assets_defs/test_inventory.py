@@ -54,8 +54,8 @@ def install(
 def checks(result: dg.ExecuteInProcessResult) -> dict[tuple[str, str], tuple[bool, str]]:
     """Asset and check → whether it passed, and how severe it is."""
     return {
-        (one.asset_key.path[1], one.check_name): (one.passed, one.severity.value)
-        for one in result.get_asset_check_evaluations()
+        (check.asset_key.path[1], check.check_name): (check.passed, check.severity.value)
+        for check in result.get_asset_check_evaluations()
     }
 
 
@@ -70,9 +70,9 @@ def test_what_is_not_readable_is_a_warning(install: Install) -> None:
     }
     assert results["raw_users", "readable"] == (False, "WARN")
     [check] = [
-        one
-        for one in result.get_asset_check_evaluations()
-        if (one.asset_key.path[1], one.check_name) == ("raw_users", "readable")
+        check
+        for check in result.get_asset_check_evaluations()
+        if (check.asset_key.path[1], check.check_name) == ("raw_users", "readable")
     ]
     assert "users:read" in str(check.metadata["not_read"].value)
     [snapshot] = new.snapshots

@@ -21,7 +21,7 @@ from tests.sandbox.process import SandboxProcess
 
 TABLES = tuple(table.name for table in STAGED["publications"])
 ASSETS = ("raw_publications", *TABLES, "files", "snapshot")
-"""The assets of every backup; the report is another."""
+"""The assets of every backup, without the report."""
 CHECKS = {
     ("raw_publications", "count_equals_x_total"),
     ("raw_publications", "ids_unique"),
@@ -59,9 +59,9 @@ class BackupRuns:
     def checks(self, result: dg.ExecuteInProcessResult) -> dict[tuple[str, str], bool]:
         """Asset and check → whether it is green."""
         return {
-            (one.asset_key.path[1], one.check_name): one.passed
-            for one in result.get_asset_check_evaluations()
-            if one.asset_key.path[0] == "old"
+            (check.asset_key.path[1], check.check_name): check.passed
+            for check in result.get_asset_check_evaluations()
+            if check.asset_key.path[0] == "old"
         }
 
 
@@ -95,14 +95,17 @@ def runs(
 def test_a_complete_backup_shows_every_asset_and_check(runs: BackupRuns) -> None:
     """One run may back several libraries up, each signed in to in its own way; an asset is a table is a file. Checks of data are green."""
     assert runs.good.success
-    found = [(one.manifest.tenant, one.counts["publications"], one.manifest.complete) for one in runs.after["good"]]
-    assert sorted(found) == [("old", 120, True), ("second", 60, True)]
+    snapshots = [
+        (snapshot.manifest.tenant, snapshot.counts["publications"], snapshot.manifest.complete)
+        for snapshot in runs.after["good"]
+    ]
+    assert sorted(snapshots) == [("old", 120, True), ("second", 60, True)]
     events = runs.good.get_asset_materialization_events()
     expected = [f"{tenant}/{name}" for tenant in ("old", "second") for name in (*ASSETS, "report")]
     assert sorted(event.asset_key.to_user_string() for event in events if event.asset_key) == sorted(expected)
     assert runs.checks(runs.good) == {check: check != ("snapshot", "nothing_new_announced") for check in CHECKS}
     [announced, _second] = [
-        one for one in runs.good.get_asset_check_evaluations() if one.check_name == "nothing_new_announced"
+        check for check in runs.good.get_asset_check_evaluations() if check.check_name == "nothing_new_announced"
     ]
     assert announced.severity is dg.AssetCheckSeverity.WARN
     assert "import_state" in str(announced.metadata["new"])
@@ -111,37 +114,42 @@ def test_a_complete_backup_shows_every_asset_and_check(runs: BackupRuns) -> None
 @pytest.mark.long
 def test_metadata_of_every_materialization(runs: BackupRuns) -> None:
     """Wanted: rows, bytes, requests, preview table, column schema (which is on the asset itself)."""
-    [manifest] = [one.manifest for one in runs.after["good"] if one.manifest.tenant == "old"]
+    [manifest] = [snapshot.manifest for snapshot in runs.after["good"] if snapshot.manifest.tenant == "old"]
     shown = {asset: runs.metadata(runs.good, asset) for asset in ASSETS}
-    whole, files = shown["snapshot"], shown["files"]
+    snapshot, files = shown["snapshot"], shown["files"]
     for name, table in manifest.tables.items():
         assert (shown[name]["dagster/row_count"], shown[name]["bytes"]) == (table.rows, table.bytes)
         assert 0 < len(shown[name]["preview"]) <= PREVIEW_ROWS
-    assert (whole["dagster/row_count"], whole["bytes"]) == (120, sum(table.bytes for table in manifest.tables.values()))
-    assert (whole["problems"], whole["complete"], whole.get("days_left")) == ("none", True, manifest.days_left)
-    assert "announces for the first time as deprecated: import_state" in whole["notes"]
-    assert {row["file"] for row in whole["preview"]} == {table.path for table in manifest.tables.values()}
-    kept = manifest.files
-    assert (files["dagster/row_count"], files["bytes"], files["new"]) == (kept.kept, kept.bytes, kept.new)
+    assert (snapshot["dagster/row_count"], snapshot["bytes"]) == (
+        120,
+        sum(table.bytes for table in manifest.tables.values()),
+    )
+    assert (snapshot["problems"], snapshot["complete"], snapshot.get("days_left")) == ("none", True, manifest.days_left)
+    assert "announces for the first time as deprecated: import_state" in snapshot["notes"]
+    assert {row["file"] for row in snapshot["preview"]} == {table.path for table in manifest.tables.values()}
+    totals = manifest.files
+    assert (files["dagster/row_count"], files["bytes"], files["new"]) == (totals.kept, totals.bytes, totals.new)
     assert (files["failed"], files["failures"]) == (0, [])
     of_listing = {"raw_publications", "snapshot"}
-    assert {asset: one["requests"] for asset, one in shown.items()} == {
+    assert {asset: metadata["requests"] for asset, metadata in shown.items()} == {
         asset: 3 if asset in of_listing else 0 for asset in ASSETS
     }
-    assert all(one["dagster/uri"].startswith("file:///") for asset, one in shown.items() if asset != "files")
+    assert all(metadata["dagster/uri"].startswith("file:///") for asset, metadata in shown.items() if asset != "files")
 
 
 def test_a_partial_backup_is_published_as_such_and_the_good_one_stays_current(runs: BackupRuns) -> None:
     """I4: X-Total disagrees. The run succeeds: what could be read is stored; the checks whose rule is broken are red, with the reason."""
     assert runs.partial.success
-    newest = [one for one in runs.after["partial"] if one.manifest.tenant == "old"][-1]
+    newest = [snapshot for snapshot in runs.after["partial"] if snapshot.manifest.tenant == "old"][-1]
     assert (newest.manifest.complete, newest.counts) == (False, {"publications": 120})
     assert runs.installation.data.find_snapshot("old").name == runs.after["good"][0].name
     broken = {("raw_publications", "count_equals_x_total"), ("snapshot", "complete")}
     assert runs.checks(runs.partial) == {check: check not in broken for check in CHECKS}
     reason = "The service announced 122 records (X-Total) and sent 120 different ones."
     assert reason in runs.metadata(runs.partial, "snapshot")["problems"]
-    [check] = [one for one in runs.partial.get_asset_check_evaluations() if one.check_name == "count_equals_x_total"]
+    [check] = [
+        check for check in runs.partial.get_asset_check_evaluations() if check.check_name == "count_equals_x_total"
+    ]
     assert plain(check.metadata) == {"x_total": 122, "distinct_ids": 120, "problems": reason, "notes": "none"}
 
 
@@ -160,11 +168,13 @@ class TestFailedBackup:
             for check in result.get_asset_check_evaluations():
                 if (check.asset_key.path[-1], check.check_name) in red(result):
                     assert reason in check.description
-        foreign, signed_out = (str(one.get_step_failure_events()[0].step_failure_data.error) for one in runs.failed)
+        foreign, signed_out = (str(run.get_step_failure_events()[0].step_failure_data.error) for run in runs.failed)
         assert "ForeignOriginError: The service named https://elsewhere.example" in foreign
         assert "SignInError: GET " in signed_out
         assert "Check user name and password" in signed_out
-        assert [one.name for one in runs.after["failed"]] == [one.name for one in runs.after["partial"]]
+        assert [snapshot.name for snapshot in runs.after["failed"]] == [
+            snapshot.name for snapshot in runs.after["partial"]
+        ]
 
     def test_all_materialized_at_once(self, runs: BackupRuns) -> None:
         """What was planned beside the snapshot, also in later steps, has not failed: it is not known."""

@@ -37,8 +37,10 @@ def test_only_the_step_that_failed_is_run_again(
     with postgres_server() as server, database(server) as address:
         monkeypatch.setenv("TEST_PLACE", address if step == "postgres" else f"sqlite:///{tmp_path}/catalogue.db")
         for _ in range(2):
-            done = job.execute_in_process(instance=installation.instance, asset_selection=[dg.AssetKey(["old", step])])
-            (event,) = done.asset_materializations_for_node(f"old__{step}")
+            result = job.execute_in_process(
+                instance=installation.instance, asset_selection=[dg.AssetKey(["old", step])]
+            )
+            (event,) = result.asset_materializations_for_node(f"old__{step}")
             metadata.append(plain(event.metadata))
     assert metadata[0]["snapshots"] == [snapshot.manifest.snapshot]
     assert metadata[0].get("catalogue", []) == (

@@ -45,24 +45,26 @@ def test_materialize_all_is_a_backup(tmp_path: Path, monkeypatch: pytest.MonkeyP
         definitions = build_definitions(load_settings(config))
         job = definitions.resolve_implicit_global_asset_job_def()
         with dg.DagsterInstance.ephemeral() as instance:
-            every = job.execute_in_process(instance=instance, raise_on_error=False)
-            assert failed(every) == []
+            backup = job.execute_in_process(instance=instance, raise_on_error=False)
+            assert failed(backup) == []
             tables = {table.name for tables in STAGED.values() for table in tables}
             raw = {f"raw_{resource}" for resource in RESOURCES}
-            assert made(every) == tables | raw | {"files", "snapshot", "report"}
-            shown = [str(event.materialization.metadata) for event in every.get_asset_materialization_events()]
+            assert made(backup) == tables | raw | {"files", "snapshot", "report"}
+            shown = [str(event.materialization.metadata) for event in backup.get_asset_materialization_events()]
             assert not any("@library.example" in metadata for metadata in shown)
-            assert all(check.passed for check in every.get_asset_check_evaluations() if check.check_name not in OF_TIME)
+            assert all(
+                check.passed for check in backup.get_asset_check_evaluations() if check.check_name not in OF_TIME
+            )
             snapshots = DataFolder(tmp_path / "library-data").snapshots()
-            assert {(one.manifest.tenant, *one.counts) for one in snapshots} == {
+            assert {(snapshot.manifest.tenant, *snapshot.counts) for snapshot in snapshots} == {
                 ("old", "publications"),
                 ("new", *RESOURCES),
             }
             assert all(snapshot.manifest.complete for snapshot in snapshots)
-            logs = [event.user_message for event in instance.all_logs(every.run_id)]
+            logs = [event.user_message for event in instance.all_logs(backup.run_id)]
             assert len([line for line in logs if line.startswith("Left out: ")]) >= 4
-            alone = [dg.AssetKey(["old", "drill"]), dg.AssetKey(["old", "verification"])]
-            chosen = job.execute_in_process(instance=instance, raise_on_error=False, asset_selection=alone)
+            selection = [dg.AssetKey(["old", "drill"]), dg.AssetKey(["old", "verification"])]
+            chosen = job.execute_in_process(instance=instance, raise_on_error=False, asset_selection=selection)
             assert failed(chosen) == []
             assert made(chosen) == {"drill", "verification"}
             renewed = job.execute_in_process(
@@ -88,5 +90,5 @@ def test_a_sign_in_is_not_red_before_there_was_one(tmp_path: Path) -> None:
         context = dg.build_sensor_context(instance, definitions=definitions)
         [event] = definitions.resolve_sensor_def("sign_in_watch").evaluate_tick(context).asset_events
     assert isinstance(event, dg.AssetCheckEvaluation)
-    found = event.asset_key.path[0], event.check_name, event.passed, event.severity
-    assert found == ("v3", "lasts", False, dg.AssetCheckSeverity.WARN)
+    check = event.asset_key.path[0], event.check_name, event.passed, event.severity
+    assert check == ("v3", "lasts", False, dg.AssetCheckSeverity.WARN)

@@ -42,7 +42,7 @@ class NotificationSensor:
         with dg.build_sensor_context(instance=self.installation.instance, cursor=self._cursor) as context:
             sensor(context)
             self._cursor = context.cursor
-        return [(one.job, one.tenant, one.result) for one in self.calls[before:]]
+        return [(ending.job, ending.tenant, ending.result) for ending in self.calls[before:]]
 
 
 @pytest.fixture
@@ -91,12 +91,12 @@ def test_a_run_that_died_is_silent_until_dagster_ends_it(
     One that a person terminated was stopped. Those of another Bookferry on the same instance are not ours.
     """
     run, stopped = run_in_progress(installation), run_in_progress(installation)
-    other = run_in_progress(installation, **{"bookferry/data": "/srv/elsewhere/library-data"})
+    foreign_run = run_in_progress(installation, **{"bookferry/data": "/srv/elsewhere/library-data"})
     assert sensor.evaluate() == []
     installation.instance.report_run_failed(run, "Exceeded maximum runtime of 72000 seconds.")
     assert sensor.evaluate() == [("backup", "old", "failed")]
     assert sensor.calls[0].message.endswith("Dagster says: Exceeded maximum runtime of 72000 seconds.")
-    installation.instance.report_run_failed(other)
+    installation.instance.report_run_failed(foreign_run)
     installation.instance.report_run_canceled(stopped)
     assert sensor.evaluate() == [("backup", "old", "stopped")]
     assert sensor.calls[1].message == "Stopped before the end.", "as the command line says; no class of Dagster's"
@@ -140,7 +140,7 @@ def test_failures_of_verification_and_retention(installation: DagsterInstallatio
     assert ends("verify_backups")
     assert ends("prune_backups")
     assert sensor.evaluate() == []
-    snapshot = next(one for one in installation.snapshots if one.manifest.tenant == "second")
+    snapshot = next(snapshot for snapshot in installation.snapshots if snapshot.manifest.tenant == "second")
     (snapshot.path / "publications.parquet").unlink()
     assert not ends("verify_backups")
     assert sensor.evaluate() == [("verification", "second", "failed")]

@@ -54,7 +54,7 @@ def test_terminated_in_the_middle_of_a_listing(installation: DagsterInstallation
         [failure] = refused.get_step_failure_events()
         message = str(failure.step_failure_data.error)
         assert "TenantBusyError: Another run is at work on 'old' at this moment" in message
-        begun = [one for one in sandbox.requests("library") if "page=1" in one["query"].split("&")]
+        begun = [request for request in sandbox.requests("library") if "page=1" in request["query"].split("&")]
         assert len(begun) == 1, "the second run sent nothing"
         first.terminate()
         first.communicate(timeout=SECONDS_TO_STOP)
@@ -73,7 +73,7 @@ def test_terminated_in_the_middle_of_a_listing(installation: DagsterInstallation
     ], output
     sandbox.reset("faults")
     assert installation.run("old").success
-    [snapshot] = [one for one in installation.snapshots if one.manifest.tenant == "old"]
+    [snapshot] = [snapshot for snapshot in installation.snapshots if snapshot.manifest.tenant == "old"]
     assert snapshot.manifest.resources["publications"].resumed
     assert list((installation.data.work_path / "tenant=old").iterdir()) == []
 
@@ -94,8 +94,8 @@ def test_command_line_and_jobs_by_turns(installation: DagsterInstallation, sandb
     printed, output = installation.bookferry("backup", "old", "--json").communicate(timeout=PATIENCE)
     assert json.loads(printed)["complete"], output
     output_of(installation.dagster("job", "execute", "-m", "assets_defs.definitions", "-j", "nightly_backup"))
-    found = [(one.manifest.tenant, one.manifest.complete) for one in installation.snapshots]
-    assert sorted(found) == [("old", True)] * 3 + [("second", True)]
+    snapshots = [(snapshot.manifest.tenant, snapshot.manifest.complete) for snapshot in installation.snapshots]
+    assert sorted(snapshots) == [("old", True)] * 3 + [("second", True)]
     assert statuses(installation) == [dg.DagsterRunStatus.SUCCESS] * 2, "the command line has no runs"
     assert {run.job_name for run in installation.instance.get_runs()} == {"nightly_backup"}
     for name, text in installation.kept_texts().items():  # logs of processes included (I10)
@@ -122,7 +122,7 @@ def test_repeated_from_failure(installation: DagsterInstallation, sandbox: Sandb
     again = dg.ReexecutionOptions.from_failure(first.run_id, installation.instance)
     assert dg.execute_job(job, installation.instance, reexecution_options=again).success
     assert pages_listed(sandbox) == sent > 0
-    assert sorted((one.manifest.tenant, one.manifest.complete) for one in installation.snapshots) == [
+    assert sorted((snapshot.manifest.tenant, snapshot.manifest.complete) for snapshot in installation.snapshots) == [
         ("old", True),
         ("second", True),
     ]

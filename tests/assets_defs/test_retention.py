@@ -41,5 +41,6 @@ def test_a_library_with_a_backup_in_progress_is_skipped(tmp_path: Path) -> None:
         "old/20261121T020000Z",
         "second/20261121T020000Z",
     ]
-    notes = next(one for one in result.all_events if one.is_successful_output).step_output_data.metadata["notes"].value
+    output = next(event for event in result.all_events if event.is_successful_output)
+    notes = output.step_output_data.metadata["notes"].value
     assert notes[0].startswith("The snapshots of old were left as they are until the next time: other runs")

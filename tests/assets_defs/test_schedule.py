@@ -57,8 +57,8 @@ def test_every_schedule_follows_the_time_of_the_night(tmp_path: Path, at: str, c
     definitions = build_definitions(test_definitions.settings_for(tmp_path, "old", more=more))
     for job, times in zip(("nightly_backup", "verify_backups", "prune_backups"), crons, strict=True):
         schedule = definitions.resolve_schedule_def(f"{job}_schedule")
-        found = schedule.job_name, schedule.cron_schedule, schedule.execution_timezone
-        assert found == (job, times, "America/St_Johns")
+        timing = schedule.job_name, schedule.cron_schedule, schedule.execution_timezone
+        assert timing == (job, times, "America/St_Johns")
         assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
 
 
@@ -80,12 +80,12 @@ def test_every_schedule_follows_the_time_of_the_night(tmp_path: Path, at: str, c
 def test_a_missed_night_is_skipped(at: str, late: timedelta, runs: bool) -> None:
     """The scheduler replays up to five missed nights; a backup captures only the present, so only the latest one is run."""
     tick = datetime.fromisoformat(f"2026-11-20T{at}").replace(tzinfo=VIENNA)
-    [wanted] = evaluate(settings_for("old", at=at), tick, (tick.astimezone(UTC) + late))
+    [decision] = evaluate(settings_for("old", at=at), tick, (tick.astimezone(UTC) + late))
     if runs:
-        assert isinstance(wanted, dg.RunRequest)
+        assert isinstance(decision, dg.RunRequest)
     else:
-        assert isinstance(wanted, dg.SkipReason)
-        assert wanted.skip_message == "The night of 2026-11-20 was missed. No backup can be made for it later."
+        assert isinstance(decision, dg.SkipReason)
+        assert decision.skip_message == "The night of 2026-11-20 was missed. No backup can be made for it later."
 
 
 @pytest.mark.parametrize("at", ["02:30", "00:00"])

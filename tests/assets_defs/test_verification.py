@@ -24,10 +24,10 @@ def test_each_library_is_verified_and_one_library_s_damage_is_not_another_s(tmp_
     with dg.DagsterInstance.ephemeral() as instance:
         job = build_definitions(settings).resolve_job_def("verify_backups")
         result = job.execute_in_process(instance=instance, raise_on_error=False)
-    failed = {one.step_key: one.step_failure_data for one in result.all_events if one.is_step_failure}
+    failed = {event.step_key: event.step_failure_data for event in result.all_events if event.is_step_failure}
     assert failed.keys() == {f"{tenant}__verification" for tenant in ("damaged", "unreadable", "none")}
     assert str(file) in str(failed["damaged__verification"].user_failure_data)
-    checks = {(*one.asset_key.path, one.check_name): one.passed for one in result.get_asset_check_evaluations()}
+    checks = {(*check.asset_key.path, check.check_name): check.passed for check in result.get_asset_check_evaluations()}
     assert checks["good", "verification", "intact"]
     assert not checks["damaged", "verification", "intact"]
     [event] = result.get_asset_materialization_events()

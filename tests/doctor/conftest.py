@@ -48,8 +48,8 @@ class Patient(Installation):
 
     def find(self, name: str) -> CheckResult:
         """The result of that name."""
-        (found,) = [finding for finding in self.examine().findings if finding.name == name]
-        return found
+        (result,) = [finding for finding in self.examine().findings if finding.name == name]
+        return result
 
     def amid(self, **surroundings: object) -> Patient:
         """The same, with other surroundings."""

@@ -33,21 +33,21 @@ def doctor(patient: Patient, *arguments: str, **variables: str) -> Outcome:
 
 def test_a_healthy_library(patient: Patient) -> None:
     """Exit 0; the last line is the truth."""
-    done = doctor(patient)
-    assert (done.status, done.err) == (0, "")
-    assert re.fullmatch(r"Ready: the nightly backup would work for library \(\d+ requests\)\.", done.lines[-1])
+    outcome = doctor(patient)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert re.fullmatch(r"Ready: the nightly backup would work for library \(\d+ requests\)\.", outcome.lines[-1])
     for name in ("sign-in", "clock", "rate", "disk", "database", "page links", "end of v2"):
-        assert re.search(rf"^  (ok|note|warning) +{name}  ", done.out, re.MULTILINE), done.out
-    assert [line for line in done.lines if line != line.rstrip()] == []
+        assert re.search(rf"^  (ok|note|warning) +{name}  ", outcome.out, re.MULTILINE), outcome.out
+    assert [line for line in outcome.lines if line != line.rstrip()] == []
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["words", "json"])
 def test_a_wrong_password_is_exit_4(patient: Patient, form: list[str]) -> None:
     """And is nowhere to be read."""
-    done = doctor(patient, *form, TEST_PASSWORD="the-wrong-password-of-this-test")
-    assert (done.status, done.err) == (4, "")
-    assert "the-wrong-password-of-this-test" not in done.out
-    assert "401" in done.out
+    outcome = doctor(patient, *form, TEST_PASSWORD="the-wrong-password-of-this-test")
+    assert (outcome.status, outcome.err) == (4, "")
+    assert "the-wrong-password-of-this-test" not in outcome.out
+    assert "401" in outcome.out
 
 
 @pytest.mark.long
@@ -55,9 +55,9 @@ def test_several_tenants(patient: Patient) -> None:
     """One that works does not hide one that does not; nobody has signed in to v3: exit 4."""
     (patient.folder / "bookferry.toml").write_text(TWO.format(base_url=patient.sandbox.base_url()))
     variables = {"TEST_USER": patient.sandbox.user, "TEST_PASSWORD": patient.sandbox.password}
-    done = run("doctor", "--json", folder=patient.folder, variables=variables)
-    assert (done.status, done.document["ok"]) == (4, False)
-    assert {tenant["tenant"]: tenant["ok"] for tenant in done.document["tenants"]} == {"old": True, "new": False}
+    outcome = run("doctor", "--json", folder=patient.folder, variables=variables)
+    assert (outcome.status, outcome.document["ok"]) == (4, False)
+    assert {tenant["tenant"]: tenant["ok"] for tenant in outcome.document["tenants"]} == {"old": True, "new": False}
     words = run("doctor", folder=patient.folder, variables=variables)
     assert words.lines[-1].startswith("PROBLEM: the nightly backup would not work for new")
     assert run("doctor", "old", "--json", folder=patient.folder, variables=variables).status == 0
@@ -96,9 +96,9 @@ def test_what_dagster_is_told(patient: Patient, history: str, status: int, said:
     home = patient.folder / "library-data" / "dagster"
     home.mkdir(parents=True)
     (home / "dagster.yaml").write_text(history)
-    done = doctor(patient, "--json")
-    assert (done.status, done.err) == (status, "")
-    [nightly] = [check for check in done.document["tenants"][0]["checks"] if check["name"] == "nightly"]
+    outcome = doctor(patient, "--json")
+    assert (outcome.status, outcome.err) == (status, "")
+    [nightly] = [check for check in outcome.document["tenants"][0]["checks"] if check["name"] == "nightly"]
     assert (nightly["status"] == "problem") is (status == 2)
     assert said in nightly["message"]
     assert todo in nightly.get("todo", "")

@@ -51,12 +51,12 @@ def look_at(home: Home) -> tuple[Examination, dict[str, CheckResult]]:
 @pytest.mark.long
 def test_a_healthy_connection(person: Home, sandbox: SandboxProcess) -> None:
     """All scopes, a fresh token: nothing but what the sandbox's library does not show, and neither token (I10)."""
-    examined, found = look_at(person)
+    examined, findings = look_at(person)
     assert worst(examined.findings) is ExitStatus.COMPLETE
-    odd = [name for name, finding in found.items() if finding.status in (CheckStatus.WARNING, CheckStatus.PROBLEM)]
+    odd = [name for name, finding in findings.items() if finding.status in (CheckStatus.WARNING, CheckStatus.PROBLEM)]
     assert odd == ["rate"], "of the configuration of these tests"
-    assert found["other lists"].status is CheckStatus.OK
-    assert "end of v2" not in found
+    assert findings["other lists"].status is CheckStatus.OK
+    assert "end of v2" not in findings
     assert examined.requests == sandbox.counts()["requests"] <= 24
     shown = str([finding.document for finding in examined.findings])
     assert not [token for token in (person.grant.access_token, person.grant.refresh_token) if str(token) in shown]
@@ -64,9 +64,9 @@ def test_a_healthy_connection(person: Home, sandbox: SandboxProcess) -> None:
 
 def test_nobody_has_signed_in(stranger: Home, sandbox: SandboxProcess) -> None:
     """Exit 4, with the command to run; the service is not asked."""
-    examined, found = look_at(stranger)
-    assert (found["token"].status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.SIGN_IN)
-    assert f"bookferry login {TENANT}" in found["token"].message
+    examined, findings = look_at(stranger)
+    assert (findings["token"].status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.SIGN_IN)
+    assert f"bookferry login {TENANT}" in findings["token"].message
     assert sandbox.counts()["requests"] == 0
 
 
@@ -74,9 +74,9 @@ def test_a_sign_in_that_could_not_be_kept_when_it_is_renewed(person: Home, sandb
     """The token is good now and would be renewed tonight; where that cannot be written, the nightly backup would not work (I3)."""
     before = person.stored
     with unwritable(tokens_of(person).place):
-        examined, found = look_at(person)
-    assert (found["token"].status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.FAILED)
-    assert "could not be read or written" in found["token"].message
+        examined, findings = look_at(person)
+    assert (findings["token"].status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.FAILED)
+    assert "could not be read or written" in findings["token"].message
     assert sandbox.counts()["requests"] == 0
     assert person.stored == before
 
@@ -84,8 +84,8 @@ def test_a_sign_in_that_could_not_be_kept_when_it_is_renewed(person: Home, sandb
 def test_a_sign_in_that_is_being_renewed(person: Home) -> None:
     """Another process has the lease: nothing is wrong, and nobody waits for its end."""
     with tokens_of(person).leased(SystemClock()):
-        _, found = look_at(person)
-    assert found["token"].status is CheckStatus.OK
+        _, findings = look_at(person)
+    assert findings["token"].status is CheckStatus.OK
 
 
 WITHOUT_FILES = [scope for scope in SCOPES if scope != "assets:read"]
@@ -129,8 +129,8 @@ def test_what_a_sign_in_allows(  # noqa: PLR0917
     since = changes.get("refreshing_since")
     with tokens_of(stranger).leased(SystemClock()) as leased:
         leased.write(replace(stranger.stored, grant=replace(stranger.grant, **of_the_grant), refreshing_since=since))
-    examined, found = look_at(stranger)
-    assert (found[name].status, re.search(said, found[name].message) is None) == (status, False), found[name]
+    examined, findings = look_at(stranger)
+    assert (findings[name].status, re.search(said, findings[name].message) is None) == (status, False), findings[name]
     assert worst(examined.findings) is (ExitStatus.SIGN_IN if status is CheckStatus.PROBLEM else ExitStatus.COMPLETE)
     assert MADE_UP not in str([finding.document for finding in examined.findings])
 
@@ -139,8 +139,8 @@ def test_a_store_that_is_damaged(person: Home) -> None:
     """Told in one finding, with the command that replaces it."""
     with sqlite3.connect(tokens_of(person).place) as db:
         db.execute("UPDATE sign_ins SET document = '{'")
-    examined, found = look_at(person)
-    assert f"bookferry login {TENANT}" in found["token"].message
+    examined, findings = look_at(person)
+    assert f"bookferry login {TENANT}" in findings["token"].message
     assert worst(examined.findings) is ExitStatus.SIGN_IN
 
 
@@ -159,9 +159,9 @@ def test_a_token_that_ended_early_is_renewed_and_kept(sandbox: SandboxProcess, p
 def test_a_sign_in_that_was_revoked(sandbox: SandboxProcess, person: Home) -> None:
     """Exit 4, with the command that helps, and no token in the words."""
     sandbox.control("POST", "oauth/grants/end", {"tenant": "library", "person": sandbox.user})
-    kept = person.grant
+    grant = person.grant
     examined, _ = look_at(person)
     assert worst(examined.findings) is ExitStatus.SIGN_IN
     said = str([finding.document for finding in examined.findings])
     assert f"bookferry login {TENANT}" in said
-    assert not [token for token in (kept.access_token, str(kept.refresh_token)) if token in said]
+    assert not [token for token in (grant.access_token, str(grant.refresh_token)) if token in said]

@@ -31,18 +31,18 @@ __all__ = ["serve"]  # a fixture
 def test_a_healthy_library(patient: Patient) -> None:
     """Every check is made, none is worse than a note. The service is asked a dozen times at most, for reading, and v3 without a sign-in."""
     examined = patient.amid(clock=ShiftedClock(timedelta())).examine()
-    found = {finding.name: finding for finding in examined.findings}
+    findings = {finding.name: finding for finding in examined.findings}
     assert worst(examined.findings) is ExitStatus.COMPLETE
-    assert {"configuration", "secrets", "service", "sign-in", "clock", "rate", "disk", "database"} <= set(found)
-    odd = {name: finding.message for name, finding in found.items() if finding.status is CheckStatus.PROBLEM}
+    assert {"configuration", "secrets", "service", "sign-in", "clock", "rate", "disk", "database"} <= set(findings)
+    odd = {name: finding.message for name, finding in findings.items() if finding.status is CheckStatus.PROBLEM}
     assert odd == {}
     assert {finding.name for finding in examined.findings if finding.unchecked} == {"file addresses"}, (
         "none on the first page"
     )
     assert examined.requests == patient.sandbox.counts()["requests"] <= 24
-    seen = patient.sandbox.requests()
-    assert {request["method"] for request in seen} == {"GET"}
-    assert {request["sign_in"] for request in seen if "/api/v3/" in request["path"]} <= {None}
+    requests = patient.sandbox.requests()
+    assert {request["method"] for request in requests} == {"GET"}
+    assert {request["sign_in"] for request in requests if "/api/v3/" in request["path"]} <= {None}
 
 
 @pytest.mark.parametrize("missing", ["TEST_PASSWORD", "TEST_KEY"])
@@ -54,9 +54,9 @@ def test_the_sign_in_and_the_key_for_personal_data(
     config.write_text(f'personal_key_env = "TEST_KEY"\n{config.read_text()}')
     key = PersonalKey(bytes(range(32)))
     monkeypatch.setenv("TEST_KEY", key.text)
-    found = patient.find("secrets")
-    assert (found.status, key.fingerprint in found.message) == (CheckStatus.OK, True)
-    assert key.text not in str(found.document)
+    finding = patient.find("secrets")
+    assert (finding.status, key.fingerprint in finding.message) == (CheckStatus.OK, True)
+    assert key.text not in str(finding.document)
     monkeypatch.delenv(missing)
     patient.sandbox.reset("counts")
     examined = patient.examine()
@@ -99,8 +99,8 @@ def test_what_is_around(
     patient: Patient, surroundings: dict[str, Any], name: str, status: CheckStatus, said: str
 ) -> None:
     """A clock of which nobody can tell whether it or the library's is wrong, the end of v2 (service.md#shutdown), and a disk."""
-    found = patient.amid(**surroundings).find(name)
-    assert (found.status, said in found.message) == (status, True), found
+    finding = patient.amid(**surroundings).find(name)
+    assert (finding.status, said in finding.message) == (status, True), finding
 
 
 @pytest.mark.parametrize("status", [404, 410])
@@ -108,10 +108,10 @@ def test_v2_is_over(patient: Patient, status: int) -> None:
     """After the end, and gone: what to do is in the configuration."""
     patient.sandbox.fault("status", path="/api/v2/", status=status, times=10)
     examined = patient.amid(clock=ShiftedClock.at(datetime(2027, 1, 10, tzinfo=UTC))).examine()
-    found = {finding.name: finding for finding in examined.findings}
-    assert found["service"].status is CheckStatus.PROBLEM
-    assert "has ended" in found["service"].message
-    assert 'api = "v3"' in found["service"].message
+    findings = {finding.name: finding for finding in examined.findings}
+    assert findings["service"].status is CheckStatus.PROBLEM
+    assert "has ended" in findings["service"].message
+    assert 'api = "v3"' in findings["service"].message
     assert worst(examined.findings) is ExitStatus.USAGE
 
 
@@ -128,13 +128,13 @@ def test_a_database_that_another_program_has_locked(patient: Patient, monkeypatc
     monkeypatch.setattr("pipelines.state.local.LOCK_SECONDS", 0.1)
     patient.examine()
     patient.sandbox.reset("counts")
-    with closing(sqlite3.connect(patient.folder / "library-data" / "state.db", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with closing(sqlite3.connect(patient.folder / "library-data" / "state.db", isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
         examined = patient.examine()
-        other.execute("ROLLBACK")
-    found = {finding.name: finding for finding in examined.findings}
-    assert found["database"].status is CheckStatus.PROBLEM
-    assert "locked" in found["database"].message
+        connection.execute("ROLLBACK")
+    findings = {finding.name: finding for finding in examined.findings}
+    assert findings["database"].status is CheckStatus.PROBLEM
+    assert "locked" in findings["database"].message
     assert (examined.requests, patient.sandbox.counts()["requests"]) == (0, 0)
 
 
@@ -146,9 +146,9 @@ def test_a_database_that_is_damaged(patient: Patient, damage: bytes) -> None:
     data.mkdir()
     (data / "state.db").write_bytes(damage)
     examined = patient.examine()
-    found = {finding.name: finding for finding in examined.findings}
-    assert found["database"].status is CheckStatus.PROBLEM
-    assert "damaged" in found["database"].message
+    findings = {finding.name: finding for finding in examined.findings}
+    assert findings["database"].status is CheckStatus.PROBLEM
+    assert "damaged" in findings["database"].message
     assert examined.requests == 0
 
 
@@ -172,9 +172,9 @@ def test_a_database_that_does_not_answer(  # noqa: PLR0917
     config.write_text(f"{before}\n{config.read_text()}\n{after}\n")
     if address is not None:
         monkeypatch.setenv("TEST_PLACE", address)
-    found = patient.find(name)
-    assert (found.status, found.exit_status) == (CheckStatus.PROBLEM, exit_status)
-    assert "a-long-secret-word" not in str(found.document)
+    finding = patient.find(name)
+    assert (finding.status, finding.exit_status) == (CheckStatus.PROBLEM, exit_status)
+    assert "a-long-secret-word" not in str(finding.document)
 
 
 def test_a_catalogue_that_is_a_file_is_made_by_the_first_backup(patient: Patient) -> None:
@@ -215,7 +215,7 @@ def sign_in_of(patient: Patient) -> dict[str, str]:
         ({"x_total": "absent"}, "page total", CheckStatus.NOTE, "no X-Total"),
         ({"per_page_limit": 20}, "page links", CheckStatus.OK, "leads to the next"),
     ],
-    ids=lambda value: "-".join(f"{key}={one}" for key, one in value.items()) if isinstance(value, dict) else "",
+    ids=lambda value: "-".join(f"{key}={choice}" for key, choice in value.items()) if isinstance(value, dict) else "",
 )
 def test_pages_that_stop_a_backup_are_a_problem(
     patient: Patient, variations: dict[str, Any], name: str, status: CheckStatus, said: str
@@ -223,9 +223,9 @@ def test_pages_that_stop_a_backup_are_a_problem(
     """Where the backup copes with what a service does differently, nobody has to act."""
     patient.sandbox.change(variations=variations)
     examined = patient.examine()
-    (found,) = [finding for finding in examined.findings if finding.name == name]
-    assert found.status is status
-    assert said in f"{found.message} {found.todo}"
+    (finding,) = [finding for finding in examined.findings if finding.name == name]
+    assert finding.status is status
+    assert said in f"{finding.message} {finding.todo}"
     stops = {"link": "foreign"}, {"link": "loop"}
     assert worst(examined.findings) is (ExitStatus.FAILED if variations in stops else ExitStatus.COMPLETE)
 
@@ -236,9 +236,9 @@ def test_pages_that_stop_a_backup_are_a_problem(
 def test_a_question_that_fails_costs_one_finding(patient: Patient, fault: str, details: dict[str, Any]) -> None:
     """Trouble with one list is not trouble with the service; with that where each backup begins, it is."""
     patient.sandbox.fault(fault, path="/tasks", times=2, **details)
-    found = {finding.name: finding for finding in patient.examine().findings}
-    assert found["page links"].status is CheckStatus.OK
-    assert [name for name, finding in found.items() if finding.status is CheckStatus.PROBLEM] == []
+    findings = {finding.name: finding for finding in patient.examine().findings}
+    assert findings["page links"].status is CheckStatus.OK
+    assert [name for name, finding in findings.items() if finding.status is CheckStatus.PROBLEM] == []
     patient.sandbox.fault(fault, path="/publications/all", times=2, **details)
     assert patient.find("service").status is CheckStatus.PROBLEM
 
@@ -247,9 +247,9 @@ def test_who_is_told_to_wait_asks_no_more(patient: Patient) -> None:
     """A 429 although we keep to the limit: somebody else uses the library, and needs no examination now."""
     patient.sandbox.fault("status", path="/api/v2/", status=429, retry_after=3600, times=50)
     examined = patient.examine()
-    found = {finding.name: finding for finding in examined.findings}
-    assert found["service"].status is CheckStatus.PROBLEM
-    assert "429" in found["service"].message
+    findings = {finding.name: finding for finding in examined.findings}
+    assert findings["service"].status is CheckStatus.PROBLEM
+    assert "429" in findings["service"].message
     assert patient.sandbox.counts()["requests"] == 1
 
 
@@ -278,11 +278,11 @@ def test_whatever_answers_is_no_reason_to_break(
 ) -> None:
     """A web page on /api, a proxy's greeting: one plain finding. Checks are total, like everything that looks at records (I7)."""
     examined = patient_of(sandbox, serve(lambda _: answer).url).examine()
-    found = {finding.name: finding for finding in examined.findings}
+    findings = {finding.name: finding for finding in examined.findings}
     shown = str([finding.document for finding in examined.findings])
     if answer.body != [1, 2, "three"]:
         stops = "page links" if "Link" in answer.headers else "service"
-        assert found[stops].status is CheckStatus.PROBLEM
+        assert findings[stops].status is CheckStatus.PROBLEM
         assert worst(examined.findings) is ExitStatus.FAILED
     assert not [words for words in ("abcdefgh12345678", "in Bookferry") if words in shown]
 
@@ -290,7 +290,7 @@ def test_whatever_answers_is_no_reason_to_break(
 @pytest.mark.long
 def test_v2_tells_how_to_read_the_lists_that_it_does_not_document(patient: Patient) -> None:
     """A second tenant of the same library, with version 3."""
-    found = patient.find("other lists")
-    assert found.status is CheckStatus.NOTE
-    assert "users" in found.message
-    assert 'api = "v3"' in found.todo
+    finding = patient.find("other lists")
+    assert finding.status is CheckStatus.NOTE
+    assert "users" in finding.message
+    assert 'api = "v3"' in finding.todo

@@ -39,20 +39,20 @@ def test_the_targets_of_notifications(
     """The address is a secret: the message has only its host (I10)."""
     (tmp_path / "bookferry.toml").write_text(f"{notify}\n{TENANT.format(name='old')}")
     look = Look(load_settings(tmp_path / "bookferry.toml"), "old")
-    found = with_variables({"PATH": "/usr/bin:/bin", **variables}, checked, look)
-    assert (found.status, message in found.message) == (status, True), found
-    assert SECRET not in str(found.document)
+    finding = with_variables({"PATH": "/usr/bin:/bin", **variables}, checked, look)
+    assert (finding.status, message in finding.message) == (status, True), finding
+    assert SECRET not in str(finding.document)
 
 
 def test_one_address_for_two_libraries(tmp_path: Path) -> None:
     """Each would hide a missing run of the other. A tenant with a table of its own is not affected."""
-    own = f'[tenants.third.notify]\nsuccess = "THIRD"\nfailure = "THIRD"\n{TENANT.format(name="third")}'
+    own_table = f'[tenants.third.notify]\nsuccess = "THIRD"\nfailure = "THIRD"\n{TENANT.format(name="third")}'
     text = '[notify]\nsuccess = "ALIVE"\nfailure = "FAILED"\n'
-    text += TENANT.format(name="old") + TENANT.format(name="new") + own
+    text += TENANT.format(name="old") + TENANT.format(name="new") + own_table
     (tmp_path / "bookferry.toml").write_text(text)
     settings = load_settings(tmp_path / "bookferry.toml")
     variables = dict.fromkeys(("ALIVE", "FAILED", "THIRD"), f"https://h/{SECRET}")
-    found = with_variables(variables, checked, Look(settings, "old"))
-    assert (found.status, "new and old share one address" in found.message) == (CheckStatus.WARNING, True)
+    finding = with_variables(variables, checked, Look(settings, "old"))
+    assert (finding.status, "new and old share one address" in finding.message) == (CheckStatus.WARNING, True)
     assert with_variables(variables, checked, Look(settings, "third")).status is CheckStatus.OK
-    assert SECRET not in str(found.document)
+    assert SECRET not in str(finding.document)

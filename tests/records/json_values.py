@@ -57,7 +57,7 @@ def meaning(value: object) -> Any:
     if isinstance(value, Members):
         return {meaning(key): meaning(member) for key, member in value.pairs}
     if isinstance(value, list):
-        return [meaning(one) for one in value]
+        return [meaning(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return json.dumps(value)
     if isinstance(value, str):
@@ -103,7 +103,7 @@ def _members(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Members]:
     return st.lists(st.tuples(keys, values), max_size=5).map(tuple).map(Members)
 
 
-anything = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | _members(inner), max_leaves=12)
+any_json = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | _members(inner), max_leaves=12)
 
 
 def _like(shape: Any) -> st.SearchStrategy[Any]:
@@ -111,12 +111,12 @@ def _like(shape: Any) -> st.SearchStrategy[Any]:
     if isinstance(shape, list):
         right: st.SearchStrategy[Any] = st.lists(_like(shape[0]), max_size=3)
     elif isinstance(shape, dict):
-        known = [st.tuples(st.just(key), _like(inner)) for key, inner in shape.items()]
-        foreign = st.tuples(keys, anything)
-        right = st.lists(st.one_of(*known, foreign), max_size=8).map(tuple).map(Members)
+        members = [st.tuples(st.just(key), _like(inner)) for key, inner in shape.items()]
+        foreign = st.tuples(keys, any_json)
+        right = st.lists(st.one_of(*members, foreign), max_size=8).map(tuple).map(Members)
     else:
         right = scalars
-    return right | right | right | anything
+    return right | right | right | any_json
 
 
 def briefly(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -129,5 +129,5 @@ def briefly(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return values()
 
 
-any_value = briefly(anything)
+any_value = briefly(any_json)
 records = briefly(_like(SHAPE))

@@ -43,8 +43,14 @@ def staged_keys(payload: bytes, stager: Any) -> list[tuple[Any, ...]]:
 
 def listed_keys(payload: bytes) -> list[tuple[Any, ...]]:
     return [
-        (one.content_key, one.kind, one.publication_id, one.asset_id, one.address is not None)
-        for one in file_references(payload)
+        (
+            reference.content_key,
+            reference.kind,
+            reference.publication_id,
+            reference.asset_id,
+            reference.address is not None,
+        )
+        for reference in file_references(payload)
     ]
 
 
@@ -71,8 +77,8 @@ def test_a_cover_that_has_addresses_for_several_sizes(urls: object) -> None:
     record = publication(cover={**STORED, "id": "c1", "urls": urls})
     expected = ADDRESS if isinstance(urls, dict) and "original" in urls else None
     assert references(record)[0].address == expected
-    found = [one for one in addressed_files([json.dumps(record).encode()]) if one.kind == "cover"]
-    assert len(found) == (expected is not None)
+    covers = [file for file in addressed_files([json.dumps(record).encode()]) if file.kind == "cover"]
+    assert len(covers) == (expected is not None)
 
 
 def test_an_asset_alone_is_the_same_file() -> None:

@@ -55,8 +55,8 @@ def form(**changes: Any) -> PublicationForm:
 
 def test_what_is_sent_is_what_the_document_lists() -> None:
     """service.md#publications: every field under its name; ids and files of the old library are not attributes of the new record."""
-    found = form()
-    assert found.fields == {
+    publication = form()
+    assert publication.fields == {
         "title": "The Doomsday Key",
         "publishable_type": "Book",
         "published_on": "2009-06-23",
@@ -65,12 +65,12 @@ def test_what_is_sent_is_what_the_document_lists() -> None:
         "categories": [{"name": "Novels"}, {"name": "Adventure"}],
         "contributor": {"id": 12},
     }
-    assert found.unsent == {"pmid": "99999999999", "import_state": "imported"}
+    assert publication.unsent == {"pmid": "99999999999", "import_state": "imported"}
 
 
 def test_what_cannot_be_sent_is_named() -> None:
     """I6: what the document does not allow is not invented, and is listed under its path."""
-    found = form(
+    publication = form(
         published_on="June 2009",
         authors=["A. Nother", {"name": "B", "type": "editor", "orcid": "0"}, {"type": "person"}, None],
         categories=["Novels", {"id": 3}, {"name": "Novels", "parent": 1}],
@@ -80,11 +80,11 @@ def test_what_cannot_be_sent_is_named() -> None:
         title=9,
         note=f"see {SIGNED}",
     )
-    add_unsent_files({"assets": [{"id": 5, "pages": 9}, "x"]}, found)
-    assert found.fields["authors"] == [{"name": "A. Nother", "type": "person"}, {"name": "B", "type": "person"}]
-    assert found.fields["categories"] == [{"name": "Novels"}]
-    assert not {"title", "published_on", "contributor", "organization"} & found.fields.keys()
-    assert set(found.unsent) == {
+    add_unsent_files({"assets": [{"id": 5, "pages": 9}, "x"]}, publication)
+    assert publication.fields["authors"] == [{"name": "A. Nother", "type": "person"}, {"name": "B", "type": "person"}]
+    assert publication.fields["categories"] == [{"name": "Novels"}]
+    assert not {"title", "published_on", "contributor", "organization"} & publication.fields.keys()
+    assert set(publication.unsent) == {
         "pmid",
         "import_state",
         "published_on",
@@ -102,7 +102,7 @@ def test_what_cannot_be_sent_is_named() -> None:
         "title",
         "note",
     }
-    assert SIGNED not in f"{residue_json(found.unsent)}", "addresses of files are signed (I10)"
+    assert SIGNED not in f"{residue_json(publication.unsent)}", "addresses of files are signed (I10)"
 
 
 @given(st.text() | st.from_regex(r"[0-9]{4}(-[0-9]{2}){0,2}", fullmatch=True))
@@ -111,16 +111,16 @@ def test_what_cannot_be_sent_is_named() -> None:
 def test_a_date_is_sent_listed_or_both(sent: str) -> None:
     """I6: a day is sent, a year or a month as its first day where that is wanted, with a word; any other text is listed."""
     left_out, first_day = form_of({"published_on": sent}), form_of({"published_on": sent}, first_day=True)
-    found = partial_date(sent)
-    if found is None:
+    date = partial_date(sent)
+    if date is None:
         assert left_out.fields == first_day.fields == {}
         assert left_out.unsent == first_day.unsent == ({"published_on": sent} if sent else {})
-    elif found.precision == "day":
-        assert left_out.fields == first_day.fields == {"published_on": found.first.isoformat()}
+    elif date.precision == "day":
+        assert left_out.fields == first_day.fields == {"published_on": date.first.isoformat()}
         assert left_out.unsent == first_day.unsent == {}
     else:
         assert (left_out.fields, left_out.unsent) == ({}, {"published_on": sent})
-        assert first_day.fields == {"published_on": found.first.isoformat()}
+        assert first_day.fields == {"published_on": date.first.isoformat()}
         assert first_day.unsent == {"published_on (precision)": sent}
 
 
@@ -129,14 +129,14 @@ def test_each_value_of_any_record_is_sent_or_listed(value: Any) -> None:
     """Total (I7), and nothing is left out in silence (I6): a field is sent, its path is listed, or it is ignored by name."""
     record = decode_record(text_of(value).encode())
     for sent, first_day in product((GOOD, frozenset(VERDICTS)), (False, True)):
-        found = form_of(record, sent=sent, first_day=first_day)
-        assert set(found.fields) <= set(WRITTEN)
-        json.dumps(found.fields, ensure_ascii=False).encode()
-        named = {re.split(r"[.\[ ]", path)[0] for path in found.unsent}
+        publication = form_of(record, sent=sent, first_day=first_day)
+        assert set(publication.fields) <= set(WRITTEN)
+        json.dumps(publication.fields, ensure_ascii=False).encode()
+        named = {re.split(r"[.\[ ]", path)[0] for path in publication.unsent}
         ignored = {*ADDRESSES, *IDENTIFIER_FIELDS, "id", "cover", "assets"}
         for key, content in record.items():
             if content not in (None, "", []) and key not in ignored:
-                assert key in found.fields or re.split(r"[.\[ ]", key)[0] in named
+                assert key in publication.fields or re.split(r"[.\[ ]", key)[0] in named
 
 
 @pytest.mark.long
@@ -144,13 +144,13 @@ def test_each_value_of_any_record_is_sent_or_listed(value: Any) -> None:
 def test_what_was_sent_reads_as_wanted(value: Any) -> None:
     """Idempotent (I7): version 3's response to a form has the same form, without differences."""
     record = decode_record(text_of(value).encode())
-    wanted = form_of(record)
-    response = form_of({**wanted.fields, "id": 1})
-    assert response.fields == wanted.fields
+    expected = form_of(record)
+    response = form_of({**expected.fields, "id": 1})
+    assert response.fields == expected.fields
     assert response.unsent == {}
-    assert differing(comparable(wanted.fields), comparable(response.fields)) == []
-    fingerprint(wanted.fields)
-    identifying_keys(wanted.fields)
+    assert differing(comparable(expected.fields), comparable(response.fields)) == []
+    fingerprint(expected.fields)
+    identifying_keys(expected.fields)
 
 
 class TestMatching:
@@ -167,7 +167,7 @@ class TestMatching:
         assert ("isbn", "9780306406157") in self.keys(**fields, publishable_type="Book")
 
     @pytest.mark.parametrize(
-        ("changes", "same"),
+        ("changes", "is_same"),
         [
             ({"title": "the DOOMSDAY key."}, True),
             ({"title": "Thé Doomsday Key"}, True),
@@ -182,10 +182,10 @@ class TestMatching:
             ({"authors": None}, None),
         ],
     )
-    def test_a_fingerprint_is_title_year_and_first_author(self, changes: dict[str, Any], same: bool | None) -> None:
+    def test_a_fingerprint_is_title_year_and_first_author(self, changes: dict[str, Any], is_same: bool | None) -> None:
         """Case, accents, punctuation and the order of names do not matter; with less than all three there is none."""
-        other = fingerprint(form(**changes).fields)
-        assert (other and other == fingerprint(form().fields)) is same
+        changed_fingerprint = fingerprint(form(**changes).fields)
+        assert (changed_fingerprint and changed_fingerprint == fingerprint(form().fields)) is is_same
 
     @pytest.mark.parametrize(
         ("changes", "differ"),
@@ -209,7 +209,10 @@ class TestMatching:
 def test_values_that_are_no_identifiers_are_sent_as_they_stand_where_all_are() -> None:
     """The option --invalid-identifiers; blanks are nothing that could be sent."""
     record = {"id": 1, "isbn": "no number", "issn": "  ", "doi": "n/a"}
-    found = form_of(record, sent=frozenset(VERDICTS))
-    assert found.fields["identifiers"] == [{"type": "doi", "value": "n/a"}, {"type": "isbn", "value": "no number"}]
-    assert found.unsent == {"issn": "  "}
+    publication = form_of(record, sent=frozenset(VERDICTS))
+    assert publication.fields["identifiers"] == [
+        {"type": "doi", "value": "n/a"},
+        {"type": "isbn", "value": "no number"},
+    ]
+    assert publication.unsent == {"issn": "  "}
     assert "identifiers" not in form_of(record).fields

@@ -42,8 +42,8 @@ def staged_one(record: str | dict[str, Any]) -> tuple[dict[str, Any], StagedBatc
 
 
 def residue(row: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(row["residue"] or "{}")
-    return found
+    members: dict[str, Any] = json.loads(row["residue"] or "{}")
+    return members
 
 
 class TestTotal:
@@ -178,14 +178,14 @@ class TestIdentifiers:
         """Row by row what `identify` says of the record, in its order."""
         payloads = [text_of(value) for value in values]
         encoded = [payload.encode() for payload in payloads]
-        found = [identify(decode_record(payload)) for payload in encoded]
+        identified = [identify(decode_record(payload)) for payload in encoded]
         staged = stage(payloads)
         columns = ("type", "value", "raw", "source_field", "position", "verdict")
         assert [
             (*(row[name] for name in columns), row["rule"] or "") for row in rows(staged, "publication_identifiers")
         ] == [
-            tuple(meaning(one) if isinstance(one, str) else one for one in identifier)
-            for identifiers in found
+            tuple(meaning(value) if isinstance(value, str) else value for value in identifier)
+            for identifiers in identified
             for identifier in identifiers
         ]
 

@@ -20,9 +20,9 @@ from pipelines.records.stager import Stager
 from pipelines.records.tables.observed_columns import ColumnType
 from pipelines.records.tables.registry import STAGED
 from pipelines.records.values import record_ids
-from tests.records.json_values import Members, anything, briefly, has_one_id, records, scalars, text_of
+from tests.records.json_values import Members, any_json, briefly, has_one_id, records, scalars, text_of
 
-EACH = pytest.mark.parametrize("resource", RESOURCES)
+EVERY_RESOURCE = pytest.mark.parametrize("resource", RESOURCES)
 SIGNED = "https://storage.example/f.png?X-Amz-Signature=abc&X-Amz-Expires=9"
 
 
@@ -41,15 +41,15 @@ def staged_one(resource: str, record: dict[str, Any]) -> tuple[dict[str, Any], d
 def records_of(resource: str) -> st.SearchStrategy[Any]:
     """Records of about the right form, with wrong types, repeated keys and unknown keys."""
     if resource == "publications":
-        return records | anything
+        return records | any_json
     table, *lists = STAGED[resource]
     entries = st.lists(scalars | st.dictionaries(st.sampled_from(["id", "name", "x"]), scalars), max_size=3)
-    members = [st.tuples(st.just(column.name), scalars | anything) for column in table.columns]
-    members += [st.tuples(st.just(one.entries), entries | anything) for one in lists]
+    members = [st.tuples(st.just(column.name), scalars | any_json) for column in table.columns]
+    members += [st.tuples(st.just(list_table.entries), entries | any_json) for list_table in lists]
     members.append(
-        st.tuples(st.sampled_from(["avatar", "url", "created_at", "roles[0].id"]) | st.text(max_size=5), anything)
+        st.tuples(st.sampled_from(["avatar", "url", "created_at", "roles[0].id"]) | st.text(max_size=5), any_json)
     )
-    return briefly(st.lists(st.one_of(members), max_size=8).map(_members) | anything)
+    return briefly(st.lists(st.one_of(members), max_size=8).map(_members) | any_json)
 
 
 def _members(pairs: list[tuple[str, Any]]) -> Members:
@@ -60,11 +60,11 @@ def _members(pairs: list[tuple[str, Any]]) -> Members:
 def _inner(value: Any) -> Any:
     if isinstance(value, dict):
         return Members(tuple(value.items()))
-    return [_inner(one) for one in value] if isinstance(value, list) else value
+    return [_inner(entry) for entry in value] if isinstance(value, list) else value
 
 
 @pytest.mark.long
-@EACH
+@EVERY_RESOURCE
 class TestTotal:
     """No value of any kind stops the staging (I7)."""
 
@@ -75,7 +75,7 @@ class TestTotal:
         payloads = [text_of(value) for value in values]
         staged = stage(resource, payloads)
         rows = staged.tables[STAGED[resource][0].name].to_pylist()
-        assert [row["sha256"] for row in rows] == [hashlib.sha256(one.encode()).hexdigest() for one in payloads]
+        assert [row["sha256"] for row in rows] == [hashlib.sha256(payload.encode()).hexdigest() for payload in payloads]
         assert [row["id"] for row in rows] == record_ids([payload.encode() for payload in payloads])
         for table in STAGED[resource]:
             batch = staged.tables[table.name]
@@ -105,7 +105,7 @@ def test_what_a_column_cannot_hold_is_residue() -> None:
     assert residue == {"publication_id": "x", "acquired_on": "7/19/1984", "shelf": [1]}
 
 
-@EACH
+@EVERY_RESOURCE
 @pytest.mark.parametrize(
     "sent",
     [
@@ -128,7 +128,7 @@ def test_no_address_leaves_the_payload(resource: str, sent: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(
-    ("sent", "column", "left"),
+    ("sent", "column", "expected_residue"),
     [
         ({"location": {"id": 5}}, 5, {}),
         ({"location_id": None, "location": {"id": 5}}, 5, {}),
@@ -136,13 +136,13 @@ def test_no_address_leaves_the_payload(resource: str, sent: dict[str, Any]) -> N
     ],
 )
 def test_of_two_keys_of_a_column_that_of_its_own_name_comes_first(
-    sent: dict[str, Any], column: int, left: dict[str, Any]
+    sent: dict[str, Any], column: int, expected_residue: dict[str, Any]
 ) -> None:
     """The other one fills the column where that has nothing, and is residue elsewhere (I6)."""
     learned = ObservedColumn("location_id", ("location", "id"), ColumnType.INTEGER, "2026-11-20")
     staged = Stager("hard_copies", [learned])([json.dumps({"id": 1, **sent}).encode()], ["0"])
     [row] = staged.tables["hard_copies"].to_pylist()
-    assert (row["location_id"], json.loads(row["residue"] or "{}")) == (column, left)
+    assert (row["location_id"], json.loads(row["residue"] or "{}")) == (column, expected_residue)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_long_texts_are_searched_once(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("resource", "entries", "sent", "column", "rows", "left"),
+    ("resource", "entries", "sent", "column", "rows", "expected_residue"),
     [
         ("users", "roles", ["admin", 7, None], "role", ["admin", "7", None], {}),
         ("users", "roles", [{"id": 4, "name": "admin"}], "role", ["admin"], {"roles[0].id": 4}),
@@ -179,9 +179,9 @@ def test_long_texts_are_searched_once(text: str) -> None:
     ],
 )
 def test_entries_of_a_list(
-    resource: str, entries: str, sent: object, *, column: str, rows: list[Any], left: dict[str, Any]
+    resource: str, entries: str, sent: object, *, column: str, rows: list[Any], expected_residue: dict[str, Any]
 ) -> None:
     """Names of roles (service.md#users) and ids of publications, also as objects; other shapes lose nothing."""
     _row, residue, staged = staged_one(resource, {"id": 3, entries: sent})
     assert [row[column] for row in staged.tables[STAGED[resource][1].name].to_pylist()] == rows
-    assert residue == left
+    assert residue == expected_residue

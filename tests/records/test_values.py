@@ -56,8 +56,8 @@ from pipelines.records.values import partial_date
 )
 def test_a_date_with_one_reading_is_sent(text: str, day: str | None) -> None:
     """A date with two readings, or none, is left out and listed (I6)."""
-    found = partial_date(text)
-    assert (found and (found.first.isoformat(), found.precision)) == (day and (day, "day"))
+    reading = partial_date(text)
+    assert (reading and (reading.first.isoformat(), reading.precision)) == (day and (day, "day"))
     form = form_of({"id": 1, "published_on": text})
     assert form.fields.get("published_on") == day
     assert form.unsent.get("published_on") == (None if day else text)
@@ -65,8 +65,8 @@ def test_a_date_with_one_reading_is_sent(text: str, day: str | None) -> None:
 
 @pytest.mark.parametrize("text", ["2018-07", " 2018-07", "July 2018", "Jul. 2018", "jul-2018", "2018 Jul"])
 def test_a_month_is_no_day(text: str) -> None:
-    found = partial_date(text)
-    assert found == (date(2018, 7, 1), "month")
+    reading = partial_date(text)
+    assert reading == (date(2018, 7, 1), "month")
     assert form_of({"id": 1, "published_on": text}).unsent == {"published_on": text}
 
 
@@ -77,5 +77,5 @@ def test_a_month_is_no_day(text: str) -> None:
     ),
 )
 def test_a_day_in_any_of_these_forms_is_that_day(day: date, form: str) -> None:
-    found = partial_date(day.strftime(form.replace("%Y", f"{day.year:04}")))
-    assert found == (day, "day")
+    reading = partial_date(day.strftime(form.replace("%Y", f"{day.year:04}")))
+    assert reading == (day, "day")

@@ -69,7 +69,7 @@ def hostile_records() -> list[dict[str, Any]]:
         }
         for number, text in enumerate(HOSTILE, start=1)
     ]
-    records += [{**one, "id": one["id"] + 1000} for one in records]
+    records += [{**record, "id": record["id"] + 1000} for record in records]
     return [*records, {"id": 5000, "title": "<b>" + "long " * 200_000, "doi": "x" * 1_000_000, "published_on": "1984"}]
 
 

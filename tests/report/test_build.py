@@ -72,8 +72,8 @@ def test_prune_takes_the_reports_of_what_it_removes(data: DataFolder) -> None:
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=True)
     assert len(list(data.objects.below("reports"))) == 10
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
-    left = {entry.key.rpartition("/")[0] for entry in data.objects.below("reports")}
-    assert left == {"reports/tenant=old", f"reports/tenant=old/snapshot={snapshots[-1].manifest.snapshot}"}
+    folders = {entry.key.rpartition("/")[0] for entry in data.objects.below("reports")}
+    assert folders == {"reports/tenant=old", f"reports/tenant=old/snapshot={snapshots[-1].manifest.snapshot}"}
 
 
 @pytest.mark.long
@@ -110,7 +110,10 @@ def test_dates_files_and_residue(data: DataFolder) -> None:
     """
     person = {"created_by": "Cora", "contributor": {"id": 1, "phone": "0123"}, "shelf/mark~": "Q 1"}
     dates = (None, "", "2021", "2021-07", "soon", "2021-07-19", "7/19/2021")
-    records = [{"id": at, "title": f"Title {at}", "published_on": date, **person} for at, date in enumerate(dates, 1)]
+    records = [
+        {"id": number, "title": f"Title {number}", "published_on": date, **person}
+        for number, date in enumerate(dates, 1)
+    ]
     records[6]["assets"] = [{"id": number, "name": name} for number, name in enumerate(("lost.pdf", "left.pdf"))]
     snapshot = snapshot_of(data, records)
     states = {"status": pa.array(["failed", "not_fetched"]), "problem": pa.array(["the storage answered 404", None])}

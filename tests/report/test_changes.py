@@ -42,8 +42,8 @@ def report(data: DataFolder, snapshot: Snapshot) -> Report:
     return make_report(data, snapshot, now=NOW)
 
 
-def page_of(found: Report) -> str:
-    return " ".join(Path(found.paths.html).read_text("utf-8").split())
+def page_of(report: Report) -> str:
+    return " ".join(Path(report.paths.html).read_text("utf-8").split())
 
 
 @pytest.mark.long
@@ -51,13 +51,13 @@ def test_since_the_last_night_and_the_last_week(stored: DataFolder) -> None:
     """In a folder and in a bucket. An issue that gets another wrong value is still the same issue."""
     report(stored, night(stored, 0, GOOD, BAD, BAD, GOOD.replace("7", "x")))
     report(stored, night(stored, 6, GOOD, BAD, GOOD, "123"))
-    found = report(stored, night(stored, 7, None, OTHER_BAD, GOOD, "0-471-10799-9", BAD))
-    newest = found.nights[-1]
+    last_report = report(stored, night(stored, 7, None, OTHER_BAD, GOOD, "0-471-10799-9", BAD))
+    newest = last_report.nights[-1]
     # 1 went, 2 has another wrong number, 4 was corrected, 5 came; 3 and 1 had the same ISBN the night before
     assert newest.last_night == Changes(since="20261126T020000Z", added=1, changed=2, removed=1, new=1, solved=3)
     assert newest.last_week is not None
     assert (newest.last_week.since, newest.last_week.added, newest.last_week.changed) == ("20261120T020000Z", 1, 3)
-    assert [one.snapshot[:8] for one in found.nights] == ["20261120", "20261126", "20261127"]
+    assert [night.snapshot[:8] for night in last_report.nights] == ["20261120", "20261126", "20261127"]
 
 
 @pytest.mark.long
@@ -67,21 +67,21 @@ def test_a_partial_snapshot_is_compared_with_none_and_none_with_it(data: DataFol
     partial = report(data, night(data, 1, GOOD, complete=False))
     assert partial.nights == []
     assert "it is not compared" in page_of(partial)
-    found = report(data, night(data, 2, GOOD, BAD))
-    assert found.nights[-1].last_night == Changes(
+    last_report = report(data, night(data, 2, GOOD, BAD))
+    assert last_report.nights[-1].last_night == Changes(
         since="20261120T020000Z", added=0, changed=0, removed=0, new=0, solved=0
     )
-    assert len(found.nights) == 2
+    assert len(last_report.nights) == 2
 
 
 @pytest.mark.long
 def test_with_a_night_without_a_report_only_records_are_compared(data: DataFolder) -> None:
     """A snapshot of an earlier version: records can be compared, issues cannot, and the page says so."""
     night(data, 0, GOOD)
-    found = report(data, night(data, 1, GOOD, BAD))
-    [only] = found.nights
+    last_report = report(data, night(data, 1, GOOD, BAD))
+    [only] = last_report.nights
     assert only.last_night == Changes(since="20261120T020000Z", added=1, changed=0, removed=0)
-    assert "no report with which issues could be compared" in page_of(found)
+    assert "no report with which issues could be compared" in page_of(last_report)
 
 
 @pytest.mark.long
@@ -91,19 +91,19 @@ def test_what_pruned_snapshots_told_stays(data: DataFolder) -> None:
         report(data, night(data, day, *[GOOD] * (day + 1)))
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     assert len(data.snapshots("old")) == 1
-    found = report(data, night(data, 4, *[GOOD] * 5))
-    assert [one.publications for one in found.nights] == [1, 2, 3, 4, 5]
-    assert [one.last_night.added if one.last_night else None for one in found.nights] == [None, 1, 1, 1, 1]
-    assert Path(found.paths.html).read_text("utf-8").count("<summary>") == 1
+    last_report = report(data, night(data, 4, *[GOOD] * 5))
+    assert [night.publications for night in last_report.nights] == [1, 2, 3, 4, 5]
+    assert [night.last_night.added if night.last_night else None for night in last_report.nights] == [None, 1, 1, 1, 1]
+    assert Path(last_report.paths.html).read_text("utf-8").count("<summary>") == 1
 
 
-@pytest.mark.parametrize(("day", "is_found"), [(6, False), (7, True), (14, True), (15, False)])
-def test_about_a_week_before(data: DataFolder, day: int, is_found: bool) -> None:
+@pytest.mark.parametrize(("day", "is_compared"), [(6, False), (7, True), (14, True), (15, False)])
+def test_about_a_week_before(data: DataFolder, day: int, is_compared: bool) -> None:
     """Six and a half days to two weeks; further back is no last week."""
     report(data, night(data, 0, GOOD))
-    made = report(data, night(data, day, GOOD))
-    assert (made.nights[-1].last_week is not None) == is_found
-    assert ("no complete snapshot of about a week before" in page_of(made)) != is_found
+    last_report = report(data, night(data, day, GOOD))
+    assert (last_report.nights[-1].last_week is not None) == is_compared
+    assert ("no complete snapshot of about a week before" in page_of(last_report)) != is_compared
 
 
 @pytest.mark.long
@@ -117,11 +117,11 @@ def test_issues_that_came_with_other_rules_are_named(data: DataFolder) -> None:
 
     rewrite(earlier, "publication_identifiers", all_valid)
     assert report(data, earlier).to_do == 0
-    found = report(data, night(data, 1, BAD, GOOD, GOOD))
-    changes = found.nights[-1].last_night
+    last_report = report(data, night(data, 1, BAD, GOOD, GOOD))
+    changes = last_report.nights[-1].last_night
     assert changes is not None
     assert (changes.new, changes.new_by_rules, changes.added) == (3, 1, 1)
-    assert "1 issue came and 0 went although their records stayed" in page_of(found)
+    assert "1 issue came and 0 went although their records stayed" in page_of(last_report)
 
 
 OF_ANOTHER = '{"base_url": "https://elsewhere.example.org", "api": "v2", "nights": [{"snapshot": "x"}]}'
@@ -134,8 +134,10 @@ def test_a_report_that_is_made_again_replaces_its_night(data: DataFolder, conten
     first, second = night(data, 0, GOOD), night(data, 1, GOOD, BAD)
     data.objects.replace(f"reports/tenant=old/{HISTORY}", content.encode())
     for snapshot in (first, second, first, second):
-        found = report(data, snapshot)
-    assert [one.snapshot for one in found.nights] == [one.manifest.snapshot for one in (first, second)]
+        last_report = report(data, snapshot)
+    assert [snapshot.snapshot for snapshot in last_report.nights] == [
+        snapshot.manifest.snapshot for snapshot in (first, second)
+    ]
     assert len(report(data, first).nights) == 1, "what came later is no part of an earlier report"
 
 

@@ -28,7 +28,7 @@ def written(path: Path, rows: Iterable[Sequence[Cell]], columns: Sequence[Column
     with open_workbook(path, "Rows", columns) as book:
         for row in rows:
             book.write(row)
-    assert [one.name for one in path.parent.iterdir()] == [path.name], "nothing else is left"
+    assert [file.name for file in path.parent.iterdir()] == [path.name], "nothing else is left"
     return load_workbook(path).worksheets
 
 
@@ -93,8 +93,11 @@ def test_any_text_is_a_text(tmp_path: Path, texts: list[str]) -> None:
         cell = sheet.cell(row, 2)
         if text:
             assert cell.data_type in {"s", "inlineStr"}
-        plain = "".join("\ufffd" if one in "\ufffe\uffff" or "\ud800" <= one <= "\udfff" else one for one in text)
-        if len(text) <= LONGEST and not any(one < " " or one == "_" for one in plain):
+        plain = "".join(
+            "\ufffd" if character in "\ufffe\uffff" or "\ud800" <= character <= "\udfff" else character
+            for character in text
+        )
+        if len(text) <= LONGEST and not any(character < " " or character == "_" for character in plain):
             assert (cell.value or "") == plain
 
 
@@ -131,4 +134,4 @@ def test_a_disk_that_takes_no_more_is_a_storage_error(tmp_path: Path) -> None:
     target.mkdir()
     with pytest.raises(StorageError, match=r"a\.xlsx"), open_workbook(target, "Rows", TWO) as book:
         book.write((1, ""))
-    assert [one.name for one in tmp_path.iterdir()] == ["a.xlsx"]
+    assert [file.name for file in tmp_path.iterdir()] == ["a.xlsx"]

@@ -114,9 +114,9 @@ def catalogue(address: str) -> None:
         Path("bookferry.toml"), Path("data"), "UTC", "02:00", {}, iceberg=IcebergSettings(uri_env="ADDRESS")
     )
     with catalogue_errors(
-        "Opening", found := with_variables({"ADDRESS": address}, catalogue_settings, chosen), "again"
+        "Opening", iceberg := with_variables({"ADDRESS": address}, catalogue_settings, chosen), "again"
     ):
-        create_engine(found.properties["uri"], poolclass=NullPool).connect().close()
+        create_engine(iceberg.properties["uri"], poolclass=NullPool).connect().close()
 
 
 def state(address: str) -> None:

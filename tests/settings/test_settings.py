@@ -206,9 +206,13 @@ def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
     }
     assert (bucket.place, bucket.secrets) == ("postgresql://h:1/db", [SECRET])
     rest = '[iceberg]\ntype = "rest"\nuri_env = "U"\n[iceberg.properties]\nprefix = "p"\n[iceberg.properties_env]\ntoken = "T"'
-    other = with_variables({**environ, "U": "https://c/x"}, catalogue_settings, load(rest))
-    assert (other.kind, other.properties.get("warehouse"), other.place) == ("rest", None, "https://c/x")
-    assert other.properties.items() >= {"uri": "https://c/x", "prefix": "p", "token": SECRET}.items()
+    rest_catalogue = with_variables({**environ, "U": "https://c/x"}, catalogue_settings, load(rest))
+    assert (rest_catalogue.kind, rest_catalogue.properties.get("warehouse"), rest_catalogue.place) == (
+        "rest",
+        None,
+        "https://c/x",
+    )
+    assert rest_catalogue.properties.items() >= {"uri": "https://c/x", "prefix": "p", "token": SECRET}.items()
     with pytest.raises(
         ConfigurationError, match=r"iceberg\.properties_env\.token names the environment variable T, which"
     ):
@@ -319,11 +323,11 @@ BASIC = {"username_env": "OLD_USER", "password_env": "OLD_PASSWORD"}
 def test_credentials_come_from_the_environment_when_they_are_needed(load: Load) -> None:
     """Secrets are named by environment variable, never written; and no repr, which may end up in a log, shows them (I10)."""
     settings = load(**BASIC)
-    found = with_variables({"OLD_USER": "me", "OLD_PASSWORD": f"{SECRET} with: é"}, settings.credentials, "old")
-    assert found == BasicCredentials("me", f"{SECRET} with: é")
+    basic = with_variables({"OLD_USER": "me", "OLD_PASSWORD": f"{SECRET} with: é"}, settings.credentials, "old")
+    assert basic == BasicCredentials("me", f"{SECRET} with: é")
     cookie = with_variables({"OLD_COOKIE": "ab12=="}, load(session_cookie_env="OLD_COOKIE").credentials, "old")
     assert cookie == SessionCookie("ab12==")
-    assert not [secret for secret in (SECRET, "ab12") if secret in repr((settings, found, cookie))]
+    assert not [secret for secret in (SECRET, "ab12") if secret in repr((settings, basic, cookie))]
 
 
 @pytest.mark.parametrize(
@@ -382,12 +386,9 @@ def test_an_unknown_tenant_is_reported_with_the_known_ones(load: Load) -> None:
 
 def test_entries_with_one_base_url_share_the_lower_budget(load: Load) -> None:
     """I1: one budget for a library, over both API versions."""
-    other = '[tenants.new]\nbase_url = "https://LIBRARY.example.org:443/"\napi = "v3"\nrequests_per_minute = 30\n'
-    settings = load(other, requests_per_minute=60)
+    new_tenant = '[tenants.new]\nbase_url = "https://LIBRARY.example.org:443/"\napi = "v3"\nrequests_per_minute = 30\n'
+    settings = load(new_tenant, requests_per_minute=60)
     assert settings.budget_of("old") == settings.budget_of("new") == ("https://library.example.org", 30)
-
-
-# ---- which file -------------------------------------------------------------------------------------------------------------------------
 
 
 # ---- a password by command --------------------------------------------------------------------------------------------------------------
@@ -398,10 +399,10 @@ def test_a_command_prints_the_password(load: Load, tmp_path: Path) -> None:
     program = f"import pathlib; open('runs', 'a').write('x'); print({SECRET!r} + ' $HOME é\\r\\nlogin: me')"
     command = [sys.executable, "-X", "utf8", "-c", program]
     settings = load(username_env="U", password_command=command)
-    found = [with_variables({"U": "me"}, settings.credentials, "old") for _ in range(3)]
-    assert found == [BasicCredentials("me", f"{SECRET} $HOME é")] * 3
+    credentials = [with_variables({"U": "me"}, settings.credentials, "old") for _ in range(3)]
+    assert credentials == [BasicCredentials("me", f"{SECRET} $HOME é")] * 3
     assert (tmp_path / "runs").read_text() == "x"
-    assert SECRET not in repr(found)
+    assert SECRET not in repr(credentials)
 
 
 @pytest.mark.parametrize(

@@ -44,12 +44,14 @@ def test_a_beat_that_waits_while_its_lease_is_given_back_leaves_no_session_open(
         sessions.append("opened")
         yield database
 
-    table, others = (
+    table, earlier_threads = (
         leases.LeaseTable(transaction, lambda: sessions.append("closed"), "the database"),
         threading.enumerate(),
     )
     with table.lease("old", "busy"):
-        [thread] = [thread for thread in threading.enumerate() if thread.name == "leases" and thread not in others]
+        [thread] = [
+            thread for thread in threading.enumerate() if thread.name == "leases" and thread not in earlier_threads
+        ]
         assert waits.wait(60)
     goes_on.set()
     thread.join(60)
@@ -122,9 +124,9 @@ def hold(address: str, pipe: Connection) -> None:
         permit = budget.acquire()
         pipe.send("holds")
         pipe.recv()
-        for try_it in (permit.sent, budget.acquire):
+        for send in (permit.sent, budget.acquire):
             try:
-                try_it()
+                send()
             except BookferryError as error:
                 said.append(f"{type(error).__name__} {error}")
             else:

@@ -87,7 +87,7 @@ def content(state: State) -> list[Any]:
         entries = [
             msgspec.structs.replace(entry, number=0) for plan in ("plan", "later") for entry in journal.of_plan(plan)
         ]
-        written = [(one.source_id, one.target_id) for one in journal.written("publications")]
+        written = [(record.source_id, record.target_id) for record in journal.written("publications")]
     return [entries, written]
 
 
@@ -140,13 +140,13 @@ def test_two_journals_of_one_library_are_not_mixed(at: At) -> None:
     """Another machine has begun to write with the shared state: what was written twice could not be told any more."""
     fill(open_state(at("local")))
     before = content(open_state(at("local")))
-    with closing(Journal(open_state(at("postgres")), OLD, NEW, CLOCK)) as other:
-        other.intend("another", "users", 1, WriteKind.CREATE)
+    with closing(Journal(open_state(at("postgres")), OLD, NEW, CLOCK)) as shared_journal:
+        shared_journal.intend("another", "users", 1, WriteKind.CREATE)
     with pytest.raises(StorageError, match=r"has another journal of writes to https://new\.example\.org already"):
         move_state(at("local"))
     assert content(open_state(at("local"))) == before
-    with closing(Journal(open_state(at("postgres")), OLD, NEW, CLOCK)) as other:
-        assert [entry.state for entry in other.of_plan("another")] == [WriteState.INTENDED]
+    with closing(Journal(open_state(at("postgres")), OLD, NEW, CLOCK)) as shared_journal:
+        assert [entry.state for entry in shared_journal.of_plan("another")] == [WriteState.INTENDED]
 
 
 def test_a_request_that_was_under_way_is_not_granted_by_the_place_that_was_left(at: At) -> None:

@@ -64,13 +64,15 @@ def on(shared_place: Place, clock: ManualClock, server_clock: ServerClock) -> Ca
     """Opens the budget as a process of a machine."""
 
     def open_budget(machine: str, limit: int = 2, library: str = LIBRARY) -> Budget:
-        own = Machine(clock, 1000.0 * len(machine))
-        return Budget(shared_place.state(own, server_clock=server_clock, machine=machine), library, limit, own)
+        own_clock = Machine(clock, 1000.0 * len(machine))
+        return Budget(
+            shared_place.state(own_clock, server_clock=server_clock, machine=machine), library, limit, own_clock
+        )
 
     return open_budget
 
 
-@pytest.mark.parametrize(("machine", "known"), [("one", True), ("another", True), ("another", False)])
+@pytest.mark.parametrize(("machine", "is_known"), [("one", True), ("another", True), ("another", False)])
 @pytest.mark.parametrize("step", [*(pytest.param(step, marks=pytest.mark.long) for step in (HOUR, 45.0, -HOUR)), 5.0])
 def test_a_server_whose_clock_is_set_frees_nothing_early_and_keeps_nothing_for_hours(
     on: Callable[..., Budget],
@@ -78,12 +80,12 @@ def test_a_server_whose_clock_is_set_frees_nothing_early_and_keeps_nothing_for_h
     server_clock: ServerClock,
     *,
     machine: str,
-    known: bool,
+    is_known: bool,
     step: float,
 ) -> None:
     """Whoever looks first after the step: the same process, another one of the machine, another machine, one that was never there."""
     first = on("one")
-    if known:
+    if is_known:
         on(machine).used()
     for _ in range(2):
         first.acquire().sent()
@@ -124,25 +126,25 @@ def test_no_window_holds_more_whatever_the_clock_does(
     """I1: four processes on three machines, one of which has no row at first, and a clock that jumps."""
     clock = ManualClock()
     server_clock = ServerClock(clock)
-    library, left = f"library {next(numbers)}", list[float]()
+    library, departures = f"library {next(numbers)}", list[float]()
     budgets: dict[int, Budget] = {}
     try:
         for process, gap, delay, step in work:
             clock.sleep(gap)
             server_clock.set_by += step
-            own = Machine(clock, 1000.0 * (process // 2))
+            own_clock = Machine(clock, 1000.0 * (process // 2))
             if process not in budgets:
                 name = f"machine {process // 2 + process // 3}"
-                state = one_shared_place.state(own, server_clock=server_clock, machine=name)
-                budgets[process] = Budget(state, library, limit, own)
+                state = one_shared_place.state(own_clock, server_clock=server_clock, machine=name)
+                budgets[process] = Budget(state, library, limit, own_clock)
             permit = budgets[process].acquire()
             clock.at(clock.monotonic() + delay, permit.sent)
-            clock.at(clock.monotonic() + delay, lambda: left.append(clock.monotonic()))
+            clock.at(clock.monotonic() + delay, lambda: departures.append(clock.monotonic()))
         clock.sleep(1000)
     finally:
         for budget in budgets.values():
             budget.close()
-    assert most_in_a_window(left) <= limit
+    assert most_in_a_window(departures) <= limit
 
 
 def test_a_charge_whose_commit_was_slow_is_repeated(shared_place: Place) -> None:

@@ -151,12 +151,12 @@ def test_a_reader_may_take_its_time(shared_place: Place, monkeypatch: pytest.Mon
     journal = Journal(shared_place.state(CLOCK), "https://a", "https://b", CLOCK)
     for source_id in range(1500):
         journal.done(journal.intend("plan", "users", source_id, WriteKind.CREATE), target_id=source_id)
-    found = 0
+    count = 0
     for record in journal.written("users"):
         if record.source_id == 500:
             shared_place.rows("SELECT pg_sleep(2)")
-        found += 1
-    assert found == 1500
+        count += 1
+    assert count == 1500
     journal.close()
 
 

@@ -23,5 +23,7 @@ def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[I
 
 def entries_of(identifiers: Iterable[Identifier]) -> list[dict[str, str]]:
     """Each good identifier once, in the order of the record."""
-    chosen = dict.fromkeys((one.type, one.value) for one in identifiers if one.verdict in GOOD)
+    chosen = dict.fromkeys(
+        (identifier.type, identifier.value) for identifier in identifiers if identifier.verdict in GOOD
+    )
     return [{"type": kind, "value": value} for kind, value in chosen]

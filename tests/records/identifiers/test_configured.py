@@ -22,7 +22,7 @@ KINDS = kinds_of(
 
 
 def read(kind: str, text: str) -> list[tuple[str, ...]]:
-    return [tuple(one) for one in KINDS.read(kind, text)]
+    return [tuple(identifier) for identifier in KINDS.read(kind, text)]
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_a_configured_type(kind: str, text: str, expected: list[tuple[str, ...]]
 @given(st.sampled_from(["pmcid", "handle", "urn"]), texts.hostile | st.just("PMC12"))
 def test_what_came_out_comes_out_again(kind: str, text: str) -> None:
     """I7 holds for every type."""
-    for one in KINDS.read(kind, text):
-        again = KINDS.read(one.type, one.value)
-        assert [(each.type, each.value, each.verdict in GOOD) for each in again] == [
-            (one.type, one.value, one.verdict in GOOD)
+    for identifier in KINDS.read(kind, text):
+        readings = KINDS.read(identifier.type, identifier.value)
+        assert [(reading.type, reading.value, reading.verdict in GOOD) for reading in readings] == [
+            (identifier.type, identifier.value, identifier.verdict in GOOD)
         ]

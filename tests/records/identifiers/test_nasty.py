@@ -25,8 +25,8 @@ class Nasty(NamedTuple):
 def rows() -> list[Nasty]:
     path = Path(__file__).with_name("nasty.tsv")
     with path.open(encoding="utf-8", newline="") as lines:
-        _head, *found = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-    return [Nasty(field, _unescaped(text), _unescaped(expected), reason) for field, text, expected, reason in found]
+        _head, *entries = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    return [Nasty(field, _unescaped(text), _unescaped(expected), reason) for field, text, expected, reason in entries]
 
 
 def _unescaped(text: str) -> str:
@@ -39,6 +39,6 @@ NASTY = rows()
 
 def test_each_nasty_value_is_read_as_the_standards_say() -> None:
     for row in NASTY:
-        found = STANDARD_KINDS.read(row.field, row.text)
-        written = " & ".join(f"{one.verdict} {one.type} {one.value}" for one in found)
+        identifiers = STANDARD_KINDS.read(row.field, row.text)
+        written = " & ".join(f"{identifier.verdict} {identifier.type} {identifier.value}" for identifier in identifiers)
         assert written == row.expected, (row.field, row.text, row.reason)

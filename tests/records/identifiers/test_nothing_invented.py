@@ -55,9 +55,9 @@ def stands_in(kind: str, value: str, text: str) -> bool:
 
 
 def assert_nothing_is_invented(field: str, text: str) -> None:
-    for one in STANDARD_KINDS.read(field, text):
-        if one.verdict in GOOD and one.value not in text:
-            assert stands_in(one.type, one.value, plain(text)), (field, text, one)
+    for identifier in STANDARD_KINDS.read(field, text):
+        if identifier.verdict in GOOD and identifier.value not in text:
+            assert stands_in(identifier.type, identifier.value, plain(text)), (field, text, identifier)
 
 
 def test_in_the_real_records() -> None:
@@ -113,13 +113,13 @@ mutations = st.one_of(
 @settings(max_examples=400)
 @given(real, st.sampled_from(FIELDS), st.lists(st.tuples(mutations, st.integers(0, 60)), min_size=1, max_size=4))
 def test_in_mutations_of_them(
-    record: tuple[str, str], other: str, changes: list[tuple[Callable[[str, int], str], int]]
+    record: tuple[str, str], second_field: str, changes: list[tuple[Callable[[str, int], str], int]]
 ) -> None:
     field, text = record
     for change, at in changes:
         text = change(text, at)
-    for one in {field, other}:
-        assert_nothing_is_invented(one, text)
+    for name in {field, second_field}:
+        assert_nothing_is_invented(name, text)
 
 
 @pytest.mark.parametrize(

@@ -22,17 +22,17 @@ fields = st.sampled_from(texts.FIELDS)
 @pytest.mark.long
 @given(fields, texts.hostile)
 def test_any_text_has_a_verdict_with_known_rules(field: str, text: str) -> None:
-    found = STANDARD_KINDS.read(field, text)
-    assert found
-    for one in found:
-        assert one.verdict in VERDICTS
-        names = set(one.rule.split("+")) if one.rule else set()
-        if one.verdict in GOOD:
-            assert (one.verdict == VALID) == (not names)
-            assert one.verdict == REPAIRED or (one.type, one.value) == (field, text)
+    identifiers = STANDARD_KINDS.read(field, text)
+    assert identifiers
+    for identifier in identifiers:
+        assert identifier.verdict in VERDICTS
+        names = set(identifier.rule.split("+")) if identifier.rule else set()
+        if identifier.verdict in GOOD:
+            assert (identifier.verdict == VALID) == (not names)
+            assert identifier.verdict == REPAIRED or (identifier.type, identifier.value) == (field, text)
             assert {Rule(name).sort for name in names} <= {Sort.SPELLING, Sort.REPAIR}
         else:
-            assert [Rule(name).sort.name.lower() for name in names] == [one.verdict]
+            assert [Rule(name).sort.name.lower() for name in names] == [identifier.verdict]
 
 
 @pytest.mark.long
@@ -42,12 +42,14 @@ def test_what_came_out_comes_out_again(field: str, text: str) -> None:
 
     But a number that may have lost its zeros is believed when it stands alone.
     """
-    for one in STANDARD_KINDS.read(field, text):
-        if one.rule == "zeros_unproved":
+    for identifier in STANDARD_KINDS.read(field, text):
+        if identifier.rule == "zeros_unproved":
             continue
-        again = STANDARD_KINDS.read(one.type, one.value)
-        verdict = VALID if one.verdict == REPAIRED else one.verdict
-        assert [(each.type, each.value, each.verdict) for each in again] == [(one.type, one.value, verdict)]
+        readings = STANDARD_KINDS.read(identifier.type, identifier.value)
+        verdict = VALID if identifier.verdict == REPAIRED else identifier.verdict
+        assert [(reading.type, reading.value, reading.verdict) for reading in readings] == [
+            (identifier.type, identifier.value, verdict)
+        ]
 
 
 FORMS = {
@@ -63,12 +65,14 @@ FORMS = {
 @given(fields, texts.hostile)
 def test_nothing_is_valid_that_is_not(field: str, text: str) -> None:
     """What is called valid has its standard's form and, by python-stdnum, its check digit."""
-    for one in STANDARD_KINDS.read(field, text):
-        if one.verdict in GOOD:
-            assert FORMS[one.type].fullmatch(one.value)
-            assert one.type != "isbn" or (stdnum_isbn.is_valid(one.value) and not one.value.startswith("9790"))
-            assert one.type != "issn" or stdnum_issn.is_valid(one.value)
-            assert one.type != "doi" or texts.lower(one.value) == one.value
+    for identifier in STANDARD_KINDS.read(field, text):
+        if identifier.verdict in GOOD:
+            assert FORMS[identifier.type].fullmatch(identifier.value)
+            assert identifier.type != "isbn" or (
+                stdnum_isbn.is_valid(identifier.value) and not identifier.value.startswith("9790")
+            )
+            assert identifier.type != "issn" or stdnum_issn.is_valid(identifier.value)
+            assert identifier.type != "doi" or texts.lower(identifier.value) == identifier.value
 
 
 @pytest.mark.long
@@ -82,9 +86,9 @@ def test_a_valid_value_stays_as_it_is(valid: tuple[str, str]) -> None:
 @given(texts.dois_in_any_case)
 def test_a_doi_is_never_split(text: str) -> None:
     """DOI Handbook: the suffix may hold any visible character; a SICI holds `;`, `<` and `>`."""
-    found = STANDARD_KINDS.read("doi", text)
-    assert [(one.type, one.value) for one in found] == [("doi", texts.lower(text))]
-    assert found[0].verdict in GOOD
+    identifiers = STANDARD_KINDS.read("doi", text)
+    assert [(identifier.type, identifier.value) for identifier in identifiers] == [("doi", texts.lower(text))]
+    assert identifiers[0].verdict in GOOD
 
 
 @pytest.mark.long
@@ -95,10 +99,10 @@ def test_a_doi_is_never_split(text: str) -> None:
     st.sampled_from(["; ", ";", " | ", ", "]),
 )
 def test_several_values_are_all_found(values: tuple[str, list[str]], separator: str) -> None:
-    kind, several = values
-    found = STANDARD_KINDS.read(kind, separator.join(several))
-    assert [(one.type, one.value, one.verdict, one.rule) for one in found] == [
-        (kind, one, REPAIRED, "split") for one in several
+    kind, parts = values
+    identifiers = STANDARD_KINDS.read(kind, separator.join(parts))
+    assert [(identifier.type, identifier.value, identifier.verdict, identifier.rule) for identifier in identifiers] == [
+        (kind, part, REPAIRED, "split") for part in parts
     ]
 
 
@@ -108,16 +112,16 @@ def test_hyphens_never_break_an_isbn(number: str, separator: str, data: st.DataO
     """Wherever the hyphens stand, in any number of places, it is one ISBN."""
     places = data.draw(st.lists(st.integers(1, len(number) - 1), unique=True, max_size=4))
     written = "".join(separator * (place in places) + character for place, character in enumerate(number))
-    assert [one.value for one in STANDARD_KINDS.read("isbn", written)] == [stdnum_isbn.to_isbn13(number)]
+    assert [identifier.value for identifier in STANDARD_KINDS.read("isbn", written)] == [stdnum_isbn.to_isbn13(number)]
 
 
 @given(texts.isbns_10, st.sampled_from([" ", "; ", " (pbk.); ", "/"]))
 def test_both_forms_of_an_isbn_are_one_identifier(number: str, between: str) -> None:
     longer = stdnum_isbn.to_isbn13(number)
     for text in (f"{number}{between}{longer}", f"{longer}{between}{number}"):
-        (found,) = STANDARD_KINDS.read("isbn", text)
-        assert (found.value, found.verdict) == (longer, REPAIRED)
-        assert "repeated" in found.rule
+        (identifier,) = STANDARD_KINDS.read("isbn", text)
+        assert (identifier.value, identifier.verdict) == (longer, REPAIRED)
+        assert "repeated" in identifier.rule
 
 
 values = (
@@ -135,10 +139,13 @@ flat_records = st.dictionaries(fields, values | fields.flatmap(texts.VALID.__get
 )
 def test_every_raw_value_is_found_in_the_rows(record: dict[str, object], entries: list[object]) -> None:
     """I6: of each filled field there is a row with its text untouched, and rows are numbered through."""
-    found = identify({**record, "identifiers": entries})
-    assert [one.position for one in found] == list(range(len(found)))
+    identifiers = identify({**record, "identifiers": entries})
+    assert [identifier.position for identifier in identifiers] == list(range(len(identifiers)))
     for field, value in record.items():
         if isinstance(value, str) and value:
             valid_text = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            assert {one.raw for one in found if one.source_field == field} in ({value}, {valid_text})
-    assert len([one for one in found if one.source_field == "identifiers"]) >= len(entries)
+            assert {identifier.raw for identifier in identifiers if identifier.source_field == field} in (
+                {value},
+                {valid_text},
+            )
+    assert len([identifier for identifier in identifiers if identifier.source_field == "identifiers"]) >= len(entries)

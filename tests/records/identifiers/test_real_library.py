@@ -40,7 +40,9 @@ def test_every_isbn_that_is_there_is_found() -> None:
     holding = [text for text in texts_of("isbn") if holds_an_isbn(text)]
     assert len(holding) > 1600
     for text in holding:
-        assert any(one.verdict in GOOD and one.type == "isbn" for one in STANDARD_KINDS.read("isbn", text)), text
+        assert any(
+            identifier.verdict in GOOD and identifier.type == "isbn" for identifier in STANDARD_KINDS.read("isbn", text)
+        ), text
 
 
 @pytest.mark.long
@@ -48,9 +50,11 @@ def test_nothing_is_lost_and_what_was_read_is_read_again() -> None:
     """I6, I7: each text is in the rows as it is; again changes nothing."""
     for record in library():
         flat = {field: record[field] for field in FIELDS}
-        found = identify(flat)
-        assert {(one.source_field, one.raw) for one in found} == {pair for pair in flat.items() if pair[1] is not None}
-        entries = entries_of(found)
+        identifiers = identify(flat)
+        assert {(identifier.source_field, identifier.raw) for identifier in identifiers} == {
+            pair for pair in flat.items() if pair[1] is not None
+        }
+        entries = entries_of(identifiers)
         assert identify({"identifiers": entries}) == [
             (entry["type"], entry["value"], entry["value"], "identifiers", position, "valid", "")
             for position, entry in enumerate(entries)

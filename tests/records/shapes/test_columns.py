@@ -41,12 +41,12 @@ def staged(
     records: Sequence[Record], resource: str = "tasks", columns: Sequence[ObservedColumn] | None = None
 ) -> list[Record]:
     """The rows of the resource's table with the columns that these records give."""
-    found = observed(records, resource) if columns is None else columns
+    table_columns = observed(records, resource) if columns is None else columns
     payloads = [json.dumps(record).encode() for record in records]
     hashes = [hashlib.sha256(payload).hexdigest() for payload in payloads]
-    batch = Stager(resource, found)(payloads, hashes).tables[resource]
+    batch = Stager(resource, table_columns)(payloads, hashes).tables[resource]
     batch.validate(full=True)
-    assert batch.schema.equals(with_columns(STAGED[resource][0], found).schema, check_metadata=True)
+    assert batch.schema.equals(with_columns(STAGED[resource][0], table_columns).schema, check_metadata=True)
     return batch.to_pylist()
 
 
@@ -85,12 +85,12 @@ def test_an_object_with_an_id_is_two_columns() -> None:
         {"id": 2, "location": None},
         {"id": 3, "location_id": 7},
     ]
-    alone, together = records[:2], records
-    assert types_of(observed(alone, "hard_copies")) == {"location_id": "integer", "location_name": "text"}
-    rows = staged(alone, "hard_copies")
+    objects, mixed = records[:2], records
+    assert types_of(observed(objects, "hard_copies")) == {"location_id": "integer", "location_name": "text"}
+    rows = staged(objects, "hard_copies")
     assert [(row["location_id"], row["location_name"]) for row in rows] == [(5, "Main"), (None, None)]
-    assert [row["location_id"] for row in staged(together, "hard_copies")] == [None, None, 7]
-    assert staged(together, "hard_copies")[0]["location_id_2"] == 5
+    assert [row["location_id"] for row in staged(mixed, "hard_copies")] == [None, None, 7]
+    assert staged(mixed, "hard_copies")[0]["location_id_2"] == 5
 
 
 def test_values_that_a_described_column_cannot_hold_have_a_column_beside_it() -> None:
