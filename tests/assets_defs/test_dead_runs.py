@@ -34,8 +34,8 @@ from tests.assets_defs.test_notifications import NotificationSensor
 from tests.sandbox.process import SandboxProcess
 from tests.state_places import Place
 
-OURS = "assets_defs.definitions"
-COMMAND = ("job", "execute", "-m", OURS, "-j", "nightly_backup")
+CODE_LOCATION = "assets_defs.definitions"
+COMMAND = ("job", "execute", "-m", CODE_LOCATION, "-j", "nightly_backup")
 CONFIGS = {PLAN: {"source": "old"}, LOAD: {"plan": "one", "approval": "0"}, PROOF: {"plan": "one"}}
 """Asset of a migration → what its run needs."""
 STARTED = dg.DagsterRunStatus.STARTED
@@ -43,7 +43,7 @@ FAILURE = dg.DagsterRunStatus.FAILURE
 
 
 class Watch:
-    """The sensor, evaluated as the daemon does, in the code location `OURS`."""
+    """The sensor, evaluated as the daemon does, in the code location `CODE_LOCATION`."""
 
     def __init__(self, installation: DagsterInstallation) -> None:
         self.installation = installation
@@ -63,7 +63,7 @@ class Watch:
                 log_key=None,
                 repository_name=None,
                 instance=self.instance,
-                code_location_origin=location(OURS),
+                code_location_origin=location(CODE_LOCATION),
             ) as context:
                 requests += [request for request in sensor(context) if isinstance(request, dg.RunRequest)]
                 self._cursor = context.cursor
@@ -163,7 +163,7 @@ class TestOnceMore:
         The daemon resolves it against the job that the sensor names.
         """
         tags = {"bookferry/tenant": "old", "dagster-celery/queue": "first"}
-        lost = self.lost(watch, watch.run(OURS, **tags))
+        lost = self.lost(watch, watch.run(CODE_LOCATION, **tags))
         [request] = watch.evaluate(times=4)
         run = watch.instance.get_run_by_id(lost)
         assert run is not None
@@ -182,19 +182,19 @@ class TestOnceMore:
         """It may have been lost after that: what follows is made of the snapshot that is there."""
         lost = installation.run().run_id
         before = sandbox.counts("library")["requests"]
-        again = installation.run(**{INSTEAD_OF: lost})
+        second_run = installation.run(**{INSTEAD_OF: lost})
         [snapshot] = installation.snapshots
         assert sandbox.counts("library")["requests"] == before
-        made = {event.asset_key.path[-1] for event in again.get_asset_materialization_events() if event.asset_key}
+        made = {event.asset_key.path[-1] for event in second_run.get_asset_materialization_events() if event.asset_key}
         assert {"snapshot", "publications", "report"} <= made
-        logged = [entry.user_message for entry in installation.instance.all_logs(again.run_id)]
+        logged = [entry.user_message for entry in installation.instance.all_logs(second_run.run_id)]
         assert f"The run {lost} had published {snapshot.name} before it was lost. It is not made again." in logged
         installation.run(**{INSTEAD_OF: "a run that had published nothing"})
         assert len(installation.snapshots) == 2
 
     def test_a_backup_that_the_code_server_ended(self, watch: Watch) -> None:
         """It sees within seconds that a worker which it started was killed. The same key again is the same request to Dagster."""
-        killed = self.lost(watch, watch.run(OURS, **{"bookferry/tenant": "old"}))
+        killed = self.lost(watch, watch.run(CODE_LOCATION, **{"bookferry/tenant": "old"}))
         watch.instance.report_run_failed(watch.instance.get_run_by_id(killed))
         assert {request.run_key for request in watch.evaluate(times=2)} == {f"instead of {killed}"}
 
@@ -207,7 +207,7 @@ class TestOnceMore:
         config = installation.settings.path
         config.write_text(config.read_text().replace('api = "v2"', 'api = "v3"'))
         installation.settings = load_settings(config)
-        failed = self.lost(watch, watch.run(OURS, **{"bookferry/tenant": "old"}))
+        failed = self.lost(watch, watch.run(CODE_LOCATION, **{"bookferry/tenant": "old"}))
         step = dg.DagsterEvent(
             dg.DagsterEventType.STEP_FAILURE.value,
             "nightly_backup",
@@ -216,14 +216,14 @@ class TestOnceMore:
         )
         watch.instance.report_dagster_event(step, failed)
         watch.instance.report_run_failed(watch.instance.get_run_by_id(failed))
-        canceled = self.lost(watch, watch.run(OURS))
+        canceled = self.lost(watch, watch.run(CODE_LOCATION))
         watch.evaluate()
         watch.instance.report_run_canceling(watch.instance.get_run_by_id(canceled))
         runs = [
-            watch.run(OURS, **{INSTEAD_OF: "another"}),
+            watch.run(CODE_LOCATION, **{INSTEAD_OF: "another"}),
             watch.run(**{"bookferry/tenant": "old"}),
-            *(watch.run(OURS, job, asset) for asset, job in JOBS.items()),
-            watch.run(OURS, "verify_backups", "verification"),
+            *(watch.run(CODE_LOCATION, job, asset) for asset, job in JOBS.items()),
+            watch.run(CODE_LOCATION, "verify_backups", "verification"),
         ]
         for run in runs:
             self.lost(watch, run)
@@ -232,7 +232,7 @@ class TestOnceMore:
 
     def test_not_while_another_run_is_at_work(self, watch: Watch, installation: DagsterInstallation) -> None:
         """It would be refused, and somebody would be notified of that."""
-        self.lost(watch, watch.run(OURS))
+        self.lost(watch, watch.run(CODE_LOCATION))
         with installation.data.lease("old"):
             assert watch.evaluate(times=3) == []
 
@@ -242,8 +242,8 @@ def test_only_its_own_process_counts(watch: Watch) -> None:
 
     So is a run of ours whose process is on another machine, that names none, or that repeats a dead one.
     """
-    living, dead, elsewhere, unknown, repeating = (watch.run(OURS) for _ in range(5))
-    foreign_runs = [watch.run("warehouse"), watch.run(), watch.run(OURS, **{"bookferry/tenant": "old"})]
+    living, dead, elsewhere, unknown, repeating = (watch.run(CODE_LOCATION) for _ in range(5))
+    foreign_runs = [watch.run("warehouse"), watch.run(), watch.run(CODE_LOCATION, **{"bookferry/tenant": "old"})]
     watch.process(living)
     watch.process(elsewhere, host="another machine", boot="another", pid=ended_process())
     watch.process(repeating, pid=ended_process(), run=living)  # the tag of the run that it repeats
@@ -259,11 +259,11 @@ def test_in_another_container_of_this_machine_the_lease_decides(
     watch: Watch, installation: DagsterInstallation
 ) -> None:
     """The process cannot be seen from here, but a lock of the same kernel can."""
-    run = watch.run(OURS)
+    run = watch.run(CODE_LOCATION)
     watch.process(run, namespace="pid:[1]")
     if not this_process("").boot:
         pytest.skip("this system has no containers")
-    without_a_lease = watch.run(OURS, "verify_backups", "verification")
+    without_a_lease = watch.run(CODE_LOCATION, "verify_backups", "verification")
     watch.process(without_a_lease, namespace="pid:[1]")
     with installation.data.lease("old"):
         watch.evaluate(times=3)
@@ -291,7 +291,7 @@ def test_of_a_run_elsewhere_the_shared_lease_decides(
     config.write_text(head + config.read_text())
     monkeypatch.setenv("TEST_STATE", shared_place.address)
     installation.settings = load_settings(config)
-    run = watch.run(OURS, job, {name: asset for asset, name in JOBS.items()}.get(job, ""))
+    run = watch.run(CODE_LOCATION, job, {name: asset for asset, name in JOBS.items()}.get(job, ""))
     watch.process(run, host="another machine", boot="another", pid=ended_process())
     with shared_place.state(SystemClock()).lease("old", str(installation.settings.data)):
         watch.evaluate(times=3)
@@ -315,7 +315,7 @@ def test_the_launcher_is_asked_about_a_worker_elsewhere(
 
     launcher = SimpleNamespace(supports_check_run_worker_health=True, check_run_worker_health=health)
     monkeypatch.setattr(dg.DagsterInstance, "run_launcher", launcher)
-    launched, command = watch.run(OURS), watch.run(**{"bookferry/tenant": "old"})
+    launched, command = watch.run(CODE_LOCATION), watch.run(**{"bookferry/tenant": "old"})
     for run in (launched, command):
         watch.process(run, host="another machine", boot="another")
     watch.evaluate(times=2)

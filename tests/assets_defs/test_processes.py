@@ -119,8 +119,8 @@ def test_repeated_from_failure(installation: DagsterInstallation, sandbox: Sandb
     assert {event.step_key for event in first.get_step_failure_events()} == {"old__snapshot", "second__snapshot"}
     sent = pages_listed(sandbox)
     (installation.data.path / "snapshots").unlink()
-    again = dg.ReexecutionOptions.from_failure(first.run_id, installation.instance)
-    assert dg.execute_job(job, installation.instance, reexecution_options=again).success
+    options = dg.ReexecutionOptions.from_failure(first.run_id, installation.instance)
+    assert dg.execute_job(job, installation.instance, reexecution_options=options).success
     assert pages_listed(sandbox) == sent > 0
     assert sorted((snapshot.manifest.tenant, snapshot.manifest.complete) for snapshot in installation.snapshots) == [
         ("old", True),

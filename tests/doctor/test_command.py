@@ -11,7 +11,7 @@ from tests.cli.command import Outcome, run
 from tests.doctor.conftest import Patient
 from tests.doctor.test_examination import sign_in_of
 
-TWO = """\
+TWO_TENANTS = """\
 data = "library-data"
 
 [tenants.old]
@@ -53,7 +53,7 @@ def test_a_wrong_password_is_exit_4(patient: Patient, form: list[str]) -> None:
 @pytest.mark.long
 def test_several_tenants(patient: Patient) -> None:
     """One that works does not hide one that does not; nobody has signed in to v3: exit 4."""
-    (patient.folder / "bookferry.toml").write_text(TWO.format(base_url=patient.sandbox.base_url()))
+    (patient.folder / "bookferry.toml").write_text(TWO_TENANTS.format(base_url=patient.sandbox.base_url()))
     variables = {"TEST_USER": patient.sandbox.user, "TEST_PASSWORD": patient.sandbox.password}
     outcome = run("doctor", "--json", folder=patient.folder, variables=variables)
     assert (outcome.status, outcome.document["ok"]) == (4, False)

@@ -79,8 +79,8 @@ def test_with_a_night_without_a_report_only_records_are_compared(data: DataFolde
     """A snapshot of an earlier version: records can be compared, issues cannot, and the page says so."""
     night(data, 0, GOOD)
     last_report = report(data, night(data, 1, GOOD, BAD))
-    [only] = last_report.nights
-    assert only.last_night == Changes(since="20261120T020000Z", added=1, changed=0, removed=0)
+    [newest] = last_report.nights
+    assert newest.last_night == Changes(since="20261120T020000Z", added=1, changed=0, removed=0)
     assert "no report with which issues could be compared" in page_of(last_report)
 
 

@@ -56,7 +56,7 @@ def new_capture(
     *,
     tenant: str = "old",
     run: str = "run",
-    wanted: Sequence[str] = ("publications",),
+    resources: Sequence[str] = ("publications",),
     now: datetime = STARTED_AT,
 ) -> Capture:
     """A new capture, as the first step of a run creates it."""
@@ -67,7 +67,7 @@ def new_capture(
         api="v2",
         started_at=now.isoformat(timespec="seconds"),
         tool=VERSION,
-        wanted=sorted(wanted),
+        wanted=sorted(resources),
     )
     return begin_capture(data, run, facts)
 
@@ -117,7 +117,7 @@ def publish_records(
 ) -> Snapshot:
     """Run the steps of a backup for these records (resource → payloads). Whoever opens the catalogue makes it."""
     with data.lease(tenant):
-        capture = new_capture(data, tenant=tenant, wanted=list(records), now=now)
+        capture = new_capture(data, tenant=tenant, resources=list(records), now=now)
         for resource, payloads in records.items():
             write_raw(capture, payloads, complete=complete, resource=resource)
             staging.stage(capture, resource, earlier=columns_before(data.manifests_before(capture.facts), resource))

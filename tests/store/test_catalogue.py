@@ -145,11 +145,11 @@ class TestTimesPast:
     def test_a_snapshot_without_the_resource_deletes_nothing(self, data: DataFolder) -> None:
         """A snapshot of users alone does not delete the publications."""
         make_snapshot_and_catalogue(data, publication_payloads(3))
-        other = make_snapshot_and_catalogue(data, publication_payloads(0), now=STARTED_AT + timedelta(days=1))
-        manifest = other.manifest
+        users_snapshot = make_snapshot_and_catalogue(data, publication_payloads(0), now=STARTED_AT + timedelta(days=1))
+        manifest = users_snapshot.manifest
         manifest.resources = {"users": manifest.resources["publications"]}
         manifest.tables = {}
-        (other.path / "manifest.json").write_bytes(encode_manifest(manifest))
+        (users_snapshot.path / "manifest.json").write_bytes(encode_manifest(manifest))
         assert query(data, "SELECT count(*) FROM publications_deleted") == [(0,)]
         assert query(data, "SELECT count(*) FROM publications_as_of('old', now())") == [(3,)]
 
@@ -234,9 +234,9 @@ class TestAtTheSameTime:
     def test_a_reader_keeps_what_it_sees(self, data: DataFolder) -> None:
         """An open connection keeps the old snapshots; a new one has the new ones."""
         make_snapshot_and_catalogue(data, publication_payloads(3))
-        with open_plainly(data) as reader, Worker(data.path) as others:
+        with open_plainly(data) as reader, Worker(data.path) as worker:
             assert reader.execute("SELECT count(*) FROM publications").fetchone() == (3,)
-            assert others(day=1, records=4)["exit"] == 0
+            assert worker(day=1, records=4)["exit"] == 0
             assert reader.execute("SELECT count(*) FROM publications").fetchone() == (3,)
         with open_plainly(data) as reader:
             assert reader.execute("SELECT count(*) FROM publications").fetchone() == (4,)
@@ -244,8 +244,8 @@ class TestAtTheSameTime:
     def test_two_rebuild_at_once(self, data: DataFolder) -> None:
         """Two tenants may publish at the same moment: both finish, the file is complete, and nothing is left beside it."""
         make_snapshot_and_catalogue(data)
-        with Worker(data.path) as one, Worker(data.path) as two, ThreadPoolExecutor(2) as pool:
-            answers = [pool.submit(worker, rebuild=4).result for worker in (one, two)]
+        with Worker(data.path) as first, Worker(data.path) as second, ThreadPoolExecutor(2) as pool:
+            answers = [pool.submit(worker, rebuild=4).result for worker in (first, second)]
             assert [answer()["exit"] for answer in answers] == [0, 0]
         assert rows_by_snapshot(data, "publications") == [("old", SNAPSHOT_ID, 3)]
         assert not list(data.path.glob(".library.*"))

@@ -25,8 +25,12 @@ def raw_file(path: Path, *groups: Sequence[Row]) -> Path:
     with table_writer(path, table) as writer:
         for page, group in enumerate(groups, 1):
             records = RawRecords()
-            payloads = [msgspec.Raw(json.dumps({"id": one, "title": title}).encode()) for one, title in group]
-            records.add(payloads, [one if isinstance(one, int) else None for one, _title in group], page)
+            payloads = [
+                msgspec.Raw(json.dumps({"id": record_id, "title": title}).encode()) for record_id, title in group
+            ]
+            records.add(
+                payloads, [record_id if isinstance(record_id, int) else None for record_id, _title in group], page
+            )
             writer.write(records.batch(table.schema))
     return path
 
@@ -46,8 +50,8 @@ class TestDuplicates:
     def test_the_last_row_of_a_record_stays_in_its_place(self, tmp_path: Path) -> None:
         """Also where its rows are in different row groups."""
         path = raw_file(tmp_path / "raw.parquet", FIRST, [(4, "b"), (2, "b"), (5, "b")], [(6, "c"), (4, "c"), (1, "c")])
-        found = drop_duplicates(path, "publications", None, text_ids=False)
-        assert found == 3
+        count = drop_duplicates(path, "publications", None, text_ids=False)
+        assert count == 3
         assert rows_of(path) == [(3, "a"), (2, "b"), (5, "b"), (6, "c"), (4, "c"), (1, "c")]
 
 

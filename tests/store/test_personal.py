@@ -40,14 +40,14 @@ def user_payloads(*ids: int, phone: int = 1) -> list[str]:
     return [
         json.dumps(
             {
-                "id": one,
-                "email": f"person{one}@{MARK}.example",
-                "name": f"Person {one} {MARK}",
+                "id": number,
+                "email": f"person{number}@{MARK}.example",
+                "name": f"Person {number} {MARK}",
                 "roles": ["librarian", "admin"],
                 "phone": f"{MARK} {phone}",
             }
         )
-        for one in ids
+        for number in ids
     ]
 
 
@@ -79,9 +79,9 @@ class TestViews:
         users_snapshot(data, 1, 2, 3, key=None)
         users_snapshot(data, 1, 2, key=None, day=1)
         with open_plainly(data) as database:
-            seen = database.execute("SELECT table_name, column_name FROM information_schema.columns").fetchall()
+            columns = database.execute("SELECT table_name, column_name FROM information_schema.columns").fetchall()
             for table in (*TABLES.values(), *RAW_TABLES):
-                views = {column for view, column in seen if view in [f"{table.name}{end}" for end in ENDS]}
+                views = {column for view, column in columns if view in [f"{table.name}{end}" for end in ENDS]}
                 assert views >= {column.name for column in table.columns if not column.personal}
                 assert not views & {column.name for column in table.columns if column.personal}
             views = [
@@ -184,26 +184,26 @@ class TestDifferences:
     def test_without_the_key(self, data: DataFolder) -> None:
         """A configuration error with its remedy."""
         a, b = users_snapshot(data, 1), users_snapshot(data, 1, day=1)
-        for key in ([], [OTHER]):
+        for keys in ([], [OTHER]):
             with pytest.raises(ConfigurationError, match=re.escape(f"users of {a.name} is encrypted")):
-                compare(folder(data, *key), a, b)
+                compare(folder(data, *keys), a, b)
 
 
 @pytest.mark.long
 def test_every_kind_of_store(stored: DataFolder) -> None:
     """A folder, memory, a bucket: publish, verify, compare and query with the keys; no object reveals personal data."""
     a, b = users_snapshot(stored, 1, 2, 3, key=OTHER), users_snapshot(stored, 2, 3, 4, day=1)
-    here = folder(stored, KEY, OTHER)
-    assert [verify(here, one.key, now=STARTED_AT).notes for one in (a, b)] == [[], []]
+    keyed = folder(stored, KEY, OTHER)
+    assert [verify(keyed, snapshot.key, now=STARTED_AT).notes for snapshot in (a, b)] == [[], []]
     assert len(verify(stored, b.key, now=STARTED_AT).notes) == 3
-    found = compare(here, a, b).resources["users"]
-    assert (found.added, found.removed, found.unchanged) == (1, 1, 2)
-    changed = compare(here, b, users_snapshot(stored, 2, 3, 4, day=2, phone=2)).resources["users"]
+    comparison = compare(keyed, a, b).resources["users"]
+    assert (comparison.added, comparison.removed, comparison.unchanged) == (1, 1, 2)
+    changed = compare(keyed, b, users_snapshot(stored, 2, 3, 4, day=2, phone=2)).resources["users"]
     assert (changed.fields, MARK in str(changed)) == ({"phone": 3}, False)
-    asked = ask(stored, "SELECT email FROM users WHERE id = 4", KEY, personal=True)
-    assert asked == [(f"person4@{MARK}.example",)]
-    in_memory = [catalogue_in_memory(here, personal=personal) for personal in (True, False)]
-    assert in_memory[0].execute("SELECT email FROM users WHERE id = 4").fetchall() == asked
+    rows = ask(stored, "SELECT email FROM users WHERE id = 4", KEY, personal=True)
+    assert rows == [(f"person4@{MARK}.example",)]
+    in_memory = [catalogue_in_memory(keyed, personal=personal) for personal in (True, False)]
+    assert in_memory[0].execute("SELECT email FROM users WHERE id = 4").fetchall() == rows
     with pytest.raises(duckdb.Error, match='"email" not found'):
         in_memory[1].execute("SELECT email FROM users")
     with pytest.raises(duckdb.Error, match="is encrypted, because it is about people"):

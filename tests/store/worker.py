@@ -65,17 +65,17 @@ def _child(data: DataFolder, order: dict[str, Any]) -> dict[str, Any]:
 
 
 def _serve(data: DataFolder, order: dict[str, Any]) -> dict[str, Any]:
-    mine, childs = os.pipe()
+    parent_end, child_end = os.pipe()
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            os.write(childs, json.dumps(_child(data, order)).encode())
+            os.write(child_end, json.dumps(_child(data, order)).encode())
             status = 0
         finally:
             os._exit(status)
-    os.close(childs)
-    with os.fdopen(mine, "rb") as pipe:
+    os.close(child_end)
+    with os.fdopen(parent_end, "rb") as pipe:
         reply = pipe.read()
     _pid, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)

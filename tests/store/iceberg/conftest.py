@@ -68,19 +68,19 @@ class Library:
         day: int = 0,
         tenant: str = "old",
         complete: bool = True,
-        **others: Sequence[Mapping[str, Any]],
+        **lists: Sequence[Mapping[str, Any]],
     ) -> Snapshot:
-        """A snapshot; `others`: resource → records."""
-        records = {resource: [json.dumps(one) for one in some] for resource, some in others.items()}
+        """A snapshot; `lists`: resource → records."""
+        records = {resource: [json.dumps(record) for record in listing] for resource, listing in lists.items()}
         if publications:
             records["publications"] = publication_payloads(publications)
         now = STARTED_AT + timedelta(days=day)
         return publish_records(self.data, records, tenant=tenant, now=now, complete=complete)
 
 
-def counts(found: pa.Table) -> Counts:
+def counts(rows: pa.Table) -> Counts:
     """(tenant, snapshot) → rows."""
-    groups = found.select(["tenant", "snapshot"]).group_by(["tenant", "snapshot"]).aggregate([([], "count_all")])
+    groups = rows.select(["tenant", "snapshot"]).group_by(["tenant", "snapshot"]).aggregate([([], "count_all")])
     return {(row["tenant"], row["snapshot"]): row["count_all"] for row in groups.to_pylist()}
 
 

@@ -51,8 +51,8 @@ def test_programs_on_this_machine(three: Library, name: str) -> None:
         assert as_counts(database.execute(SQL.format("rows")).fetchall()) == expected
     polars = pl.scan_iceberg(table, reader_override="native").group_by("tenant", "snapshot").len().collect()
     assert as_counts(polars.rows()) == expected
-    [one] = table.scan(row_filter="tenant = 'old' and snapshot = '20261120T020000Z'").plan_files()
-    assert one.file.record_count == expected["old", "20261120T020000Z"]
+    [task] = table.scan(row_filter="tenant = 'old' and snapshot = '20261120T020000Z'").plan_files()
+    assert task.file.record_count == expected["old", "20261120T020000Z"]
 
 
 @pytest.mark.long
@@ -62,7 +62,7 @@ def test_ray(three: Library) -> None:
     catalogue = json.dumps({"name": NAME, "type": chosen.kind, **chosen.properties})
     names = ("publications", "tasks")
     command = [sys.executable, "-W", "ignore", "-c", READ_BY_RAY, catalogue, *(f"library.{name}" for name in names)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    for name, line in zip(names, done.stdout.splitlines()[-len(names) :], strict=True):
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    for name, line in zip(names, process.stdout.splitlines()[-len(names) :], strict=True):
         assert {(tenant, snapshot): rows for (tenant, snapshot), rows in json.loads(line)} == queried(three, name)

@@ -37,7 +37,10 @@ STAGED_OF_PUBLICATIONS = 5
 
 def added(library: Library, tenant: str = "old") -> list[tuple[str, int]]:
     """What a backup registers: snapshots, and to how many tables each was added."""
-    return [(one.snapshot, len(one.added)) for one in register_new(library.tables, library.data, tenant)]
+    return [
+        (registration.snapshot, len(registration.added))
+        for registration in register_new(library.tables, library.data, tenant)
+    ]
 
 
 def commits(library: Library) -> int:
@@ -75,13 +78,15 @@ def test_nights_of_two_libraries(each_kind: Library) -> None:
     before = commits(library)
     assert before == 3 * STAGED_OF_PUBLICATIONS + 1
     assert added(library) == added(library, "new") == []
-    [again] = register_again(library.tables, library.data, "old")
-    assert (again.added, again.tables["publications"], again.rows) == ([], 4, 21)
+    [registration] = register_again(library.tables, library.data, "old")
+    assert (registration.added, registration.tables["publications"], registration.rows) == ([], 4, 21)
     assert commits(library) == before
     for name in library.names:
         assert counts(library.table(name).scan().to_arrow()) == queried(library, name) != {}
     files = library.table().inspect.files().column("file_path").to_pylist()
-    paths = [library.data.objects.address_of(f"{one.key}/publications.parquet") for one in library.data.snapshots()]
+    paths = [
+        library.data.objects.address_of(f"{snapshot.key}/publications.parquet") for snapshot in library.data.snapshots()
+    ]
     assert sorted(path.removeprefix("file://") for path in files) == sorted(paths)
     prune_to_one(library, "old")
     table, kept = library.table(), {("old", SECOND): 4, ("new", FIRST): 2}
@@ -114,8 +119,8 @@ def test_a_killed_registration_is_completed(library: Library, number: int, when:
     assert process.exitcode == -signal.SIGKILL
     assert len(library.data.snapshots()) == 1
     library.night(4, day=1)
-    done = register_new(library.tables, library.data, "old")
-    assert done[-1].snapshot == SECOND
+    registrations = register_new(library.tables, library.data, "old")
+    assert registrations[-1].snapshot == SECOND
     [first] = register_again(library.tables, library.data, "old", FIRST)
     assert first.added == []
     for name in ("publications", "publication_identifiers", "publication_files"):
@@ -153,10 +158,9 @@ def test_other_services_on_a_bad_day(s3: S3, tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.long
-def test_two_machines_at_once(tmp_path: Path, s3: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_machines_at_once(tmp_path: Path, s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a lock in common, the catalogue decides: each snapshot is there once."""
-    server = s3
-    bucket = f"s3://{server.bucket()}/x"  # type: ignore[attr-defined]
+    bucket = f"s3://{s3.bucket()}/x"
     monkeypatch.setenv("TEST_CATALOGUE", f"sqlite:///{tmp_path}/shared.db")
     machines = []
     for name in ("one", "two"):
@@ -166,7 +170,7 @@ def test_two_machines_at_once(tmp_path: Path, s3: object, monkeypatch: pytest.Mo
         machines[0].night(day=day)
     machines[0].tables.register(machines[0].data.snapshots()[0])  # the tables are there
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda one: register_again(one.tables, one.data, "old", history=True), machines))
+        list(pool.map(lambda machine: register_again(machine.tables, machine.data, "old", history=True), machines))
     assert counts(machines[0].table().scan().to_arrow()) == queried(machines[0], "publications")
     assert commits(machines[0]) == 3 * STAGED_OF_PUBLICATIONS
 
@@ -180,13 +184,13 @@ def test_new_and_widened_columns(library: Library) -> None:
     for tenant in ("old", "new"):
         register_new(library.tables, library.data, tenant)
     names = ("tenant", "snapshot", "id", "shelf", "shelf_long", "shelf_double", "new")
-    found = (
+    rows = (
         library.table("tasks")
         .scan(selected_fields=names)
         .to_arrow()
         .sort_by([("snapshot", "ascending"), ("tenant", "ascending")])
     )
-    assert [tuple(row[name] for name in names) for row in found.to_pylist()] == [
+    assert [tuple(row[name] for name in names) for row in rows.to_pylist()] == [
         ("old", FIRST, 1, None, 5, None, None),
         ("new", SECOND, 7, None, None, 1.5, None),
         ("old", SECOND, 1, "A 5", None, None, True),
@@ -230,8 +234,8 @@ def test_files_without_field_ids_are_refused(library: Library, monkeypatch: pyte
     with pytest.raises(StorageError, match=r"without field ids.*`bookferry stage TENANT --snapshot ID`"):
         register_new(library.tables, library.data, "old")
     library.night(4, day=1)
-    [done] = register_again(library.tables, library.data, "old", SECOND)
-    assert (sorted(done.added), done.rows) == (sorted(library.names), 20)
+    [registration] = register_again(library.tables, library.data, "old", SECOND)
+    assert (sorted(registration.added), registration.rows) == (sorted(library.names), 20)
 
 
 @pytest.mark.long

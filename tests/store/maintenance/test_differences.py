@@ -27,11 +27,11 @@ def record(number: object, **members: object) -> str:
 def differences(data: DataFolder, before: list[str], after: list[str], **options: int) -> ResourceDifferences:
     """The differences between two snapshots with these records."""
     a, b = (make_snapshot(data, rows, now=STARTED_AT + timedelta(days=day)) for day, rows in enumerate((before, after)))
-    found = compare(data, a, b, **options).resources["publications"]
-    back = compare(data, b, a, **options).resources["publications"]
-    assert (found.added, found.removed, found.changed) == (back.removed, back.added, back.changed)
-    assert found.different == back.different
-    return found
+    forward = compare(data, a, b, **options).resources["publications"]
+    backward = compare(data, b, a, **options).resources["publications"]
+    assert (forward.added, forward.removed, forward.changed) == (backward.removed, backward.added, backward.changed)
+    assert forward.different == backward.different
+    return forward
 
 
 @pytest.mark.long
@@ -50,14 +50,19 @@ def test_a_new_signature_is_no_change(data: DataFolder) -> None:
 @pytest.mark.long
 def test_payloads_that_duckdb_does_not_read_or_that_have_no_id(data: DataFolder) -> None:
     """Half a surrogate pair is JSON to other parsers: the record counts as changed, without a field. One without id counts by its hash."""
-    nameless, other = '{"title": "x"}', '{"title": "y"}'
-    found = differences(
+    nameless, changed = '{"title": "x"}', '{"title": "y"}'
+    comparison = differences(
         data,
         ['{"id": 1, "t": "\\ud800"}', nameless, nameless, "[1]"],
-        ['{"id": 1, "t": "\\ud801"}', nameless, other, "[1]"],
+        ['{"id": 1, "t": "\\ud801"}', nameless, changed, "[1]"],
     )
-    assert (found.changed, found.changed_records) == (1, [ChangedRecord("1", [])])
-    assert (found.added, found.removed, found.added_without_id, found.removed_without_id) == (0, 0, 1, 1)
+    assert (comparison.changed, comparison.changed_records) == (1, [ChangedRecord("1", [])])
+    assert (comparison.added, comparison.removed, comparison.added_without_id, comparison.removed_without_id) == (
+        0,
+        0,
+        1,
+        1,
+    )
 
 
 NAMES = ["a", "b", "", "~", "a~1b", 'quo"te', "$.id", "'; DROP TABLE pairs; --", "ключ", "\n", "[0]"]
@@ -74,23 +79,25 @@ def test_the_result_equals_a_comparison_in_python(
     """For any two small libraries, with members of any name, in another order."""
     earlier = {number: json.dumps({"id": number, **rest}) for number, rest in before.items()}
     later = {number: json.dumps({"id": number, **dict(reversed(rest.items()))}) for number, rest in after.items()}
-    found = differences(data, [*earlier.values()], [*later.values()], limit=99)
-    both = before.keys() & after.keys()
+    comparison = differences(data, [*earlier.values()], [*later.values()], limit=99)
+    common_numbers = before.keys() & after.keys()
     changed = {
         number: sorted(
             name
             for name in before[number].keys() | after[number].keys()
             if (name in before[number], before[number].get(name)) != (name in after[number], after[number].get(name))
         )
-        for number in both
+        for number in common_numbers
     }
     expected = [ChangedRecord(str(number), names) for number, names in sorted(changed.items()) if names]
-    assert found.changed_records == expected
-    assert found.added_ids == [str(number) for number in sorted(after.keys() - before.keys())]
-    assert found.removed_ids == [str(number) for number in sorted(before.keys() - after.keys())]
-    assert found.fields == Counter(name for names in changed.values() for name in names)
-    assert found.unchanged == len(both) - len(expected)
-    assert found.rewritten == sum(earlier[number] != later[number] for number in both if not changed[number])
+    assert comparison.changed_records == expected
+    assert comparison.added_ids == [str(number) for number in sorted(after.keys() - before.keys())]
+    assert comparison.removed_ids == [str(number) for number in sorted(before.keys() - after.keys())]
+    assert comparison.fields == Counter(name for names in changed.values() for name in names)
+    assert comparison.unchanged == len(common_numbers) - len(expected)
+    assert comparison.rewritten == sum(
+        earlier[number] != later[number] for number in common_numbers if not changed[number]
+    )
 
 
 class TestSnapshots:
@@ -101,16 +108,16 @@ class TestSnapshots:
         a, b = make_snapshot(data), make_snapshot(data, now=STARTED_AT + timedelta(days=1))
         b.manifest.tables, b.manifest.resources = {}, {}
         (b.path / MANIFEST).write_bytes(encode_manifest(b.manifest))
-        found = compare(data, a, b)
-        assert (found.equal, found.resources["publications"].only_in) == (False, a.name)
-        assert found.resources["publications"].removed == 0
+        comparison = compare(data, a, b)
+        assert (comparison.equal, comparison.resources["publications"].only_in) == (False, a.name)
+        assert comparison.resources["publications"].removed == 0
 
     def test_partial_snapshots_and_two_tenants_are_noted(self, data: DataFolder) -> None:
         """The records are equal all the same."""
         a, b = make_snapshot(data), make_snapshot(data, tenant="other", complete=False)
-        found = compare(data, a, b)
-        assert found.equal
-        assert [note.split(":")[0] for note in found.notes] == [
+        comparison = compare(data, a, b)
+        assert comparison.equal
+        assert [note.split(":")[0] for note in comparison.notes] == [
             "other/20261120T020000Z is partial",
             "These are snapshots of two tenants",
         ]

@@ -70,10 +70,10 @@ def snapshot(moment: datetime, *, complete: bool = True, resources: Sequence[str
     return Snapshot(Path(f"/nowhere/{manifest.snapshot}"), manifest)
 
 
-def days_to_keep(found: Sequence[Snapshot], zone: ZoneInfo = UTC_ZONE, **policy: int) -> list[str]:
+def days_to_keep(history: Sequence[Snapshot], zone: ZoneInfo = UTC_ZONE, **policy: int) -> list[str]:
     """The days and hours of the snapshots to keep."""
-    why = reasons_to_keep(found, Policy(**policy), zone)
-    return [one.manifest.snapshot[4:11] for one in found if one.name in why]
+    why = reasons_to_keep(history, Policy(**policy), zone)
+    return [snapshot.manifest.snapshot[4:11] for snapshot in history if snapshot.name in why]
 
 
 class TestPolicy:
@@ -91,9 +91,9 @@ class TestPolicy:
 
     def test_a_day_is_one_of_the_librarys_zone(self) -> None:
         """22:30 and 23:30 in UTC are two days in Vienna."""
-        found = [snapshot(datetime(2026, 11, 19, hour, 30, tzinfo=UTC)) for hour in (22, 23)]
-        assert days_to_keep(found, daily=2) == ["1119T23"]
-        assert days_to_keep(found, ZoneInfo("Europe/Vienna"), daily=2) == ["1119T22", "1119T23"]
+        history = [snapshot(datetime(2026, 11, 19, hour, 30, tzinfo=UTC)) for hour in (22, 23)]
+        assert days_to_keep(history, daily=2) == ["1119T23"]
+        assert days_to_keep(history, ZoneInfo("Europe/Vienna"), daily=2) == ["1119T22", "1119T23"]
 
 
 moments = st.integers(0, 450 * 24).map(lambda hours: datetime(2025, 11, 1, tzinfo=UTC) + timedelta(hours=hours))
@@ -103,8 +103,8 @@ any_snapshot = st.builds(
     complete=st.booleans(),
     resources=st.sampled_from([("publications",), ("users",), ("publications", "users")]),
 )
-histories = st.lists(any_snapshot, max_size=40, unique_by=lambda one: one.name).map(
-    lambda found: sorted(found, key=lambda one: one.name)
+histories = st.lists(any_snapshot, max_size=40, unique_by=lambda snapshot: snapshot.name).map(
+    lambda history: sorted(history, key=lambda snapshot: snapshot.name)
 )
 counts = st.integers(0, 6)
 policies = st.builds(Policy, last=counts, daily=counts, weekly=counts, monthly=counts)
@@ -116,29 +116,33 @@ class TestProperties:
     """Properties of any history and any policy."""
 
     @given(histories, policies, zones)
-    def test_the_newest_complete_one_stays(self, found: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
+    def test_the_newest_complete_one_stays(self, history: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
         """The newest complete snapshot of every resource stays, too: no view loses its rows."""
-        why = reasons_to_keep(found, policy, zone)
-        newest = newest_complete(found)
+        why = reasons_to_keep(history, policy, zone)
+        newest = newest_complete(history)
         assert newest is None or newest.name in why
         for resource in ("publications", "users"):
-            holding = [one for one in found if one.manifest.complete and resource in one.manifest.resources]
+            holding = [
+                snapshot
+                for snapshot in history
+                if snapshot.manifest.complete and resource in snapshot.manifest.resources
+            ]
             assert not holding or holding[-1].name in why
 
     @given(histories, policies, zones)
-    def test_a_second_run_removes_nothing(self, found: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
+    def test_a_second_run_removes_nothing(self, history: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
         """Repeated pruning removes nothing more."""
-        first = reasons_to_keep(found, policy, zone)
-        left = [one for one in found if one.name in first]
-        assert set(reasons_to_keep(left, policy, zone)) == set(first)
+        first = reasons_to_keep(history, policy, zone)
+        remaining = [snapshot for snapshot in history if snapshot.name in first]
+        assert set(reasons_to_keep(remaining, policy, zone)) == set(first)
 
     @given(histories, policies, zones)
     def test_a_partial_one_never_stands_beside_a_complete_one_of_its_day(
-        self, found: list[Snapshot], policy: Policy, zone: ZoneInfo
+        self, history: list[Snapshot], policy: Policy, zone: ZoneInfo
     ) -> None:
         """A partial snapshot never represents a day with a complete one."""
-        why = reasons_to_keep(found, policy, zone)
-        for partial, good in itertools.product(found, found):
+        why = reasons_to_keep(history, policy, zone)
+        for partial, good in itertools.product(history, history):
             if partial.manifest.complete or not (good.manifest.complete and good.holds_publications):
                 continue
             shared = {reason for reason in why.get(partial.name, ()) if reason.startswith("daily")}
@@ -146,15 +150,15 @@ class TestProperties:
             assert f"daily {moment.astimezone(zone):%Y-%m-%d}" not in shared
 
     @given(histories, policies, zones)
-    def test_the_number_of_kept_snapshots(self, found: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
+    def test_the_number_of_kept_snapshots(self, history: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
         """At most the sum of the rules, twice with partial ones; every requested day with a snapshot is represented."""
-        why = reasons_to_keep(found, policy, zone)
+        why = reasons_to_keep(history, policy, zone)
         most = 2 * (policy.last + policy.daily + policy.weekly + policy.monthly) + 2
         assert len(why) <= most
-        good = [one for one in found if one.manifest.complete and one.holds_publications]
+        good = [snapshot for snapshot in history if snapshot.manifest.complete and snapshot.holds_publications]
         days = {
-            datetime.strptime(one.manifest.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).astimezone(zone).date()
-            for one in good
+            datetime.strptime(snapshot.manifest.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).astimezone(zone).date()
+            for snapshot in good
         }
         for day in sorted(days, reverse=True)[: policy.daily]:
             assert any(f"daily {day}" in reasons for reasons in why.values())
@@ -165,7 +169,7 @@ def pruned(data: DataFolder, *, tenant: str | None = None, dry_run: bool = False
 
 
 def names(data: DataFolder) -> list[str]:
-    return [f"{one.manifest.tenant} {one.manifest.snapshot[6:8]}" for one in data.snapshots()]
+    return [f"{snapshot.manifest.tenant} {snapshot.manifest.snapshot[6:8]}" for snapshot in data.snapshots()]
 
 
 @pytest.fixture
@@ -212,8 +216,8 @@ class TestBlobs:
         for number, name in enumerate(contents):
             (week.path / blob_key(name)).parent.mkdir(parents=True, exist_ok=True)
             (week.path / blob_key(name)).write_bytes(bytes([number]))
-        for number, one in enumerate(week.snapshots()):
-            write_files(one, [contents[number], contents[5] if number in (0, 4) else None], [1, None])
+        for number, snapshot in enumerate(week.snapshots()):
+            write_files(snapshot, [contents[number], contents[5] if number in (0, 4) else None], [1, None])
         (week.path / "files/sha256/notes.txt").write_text("mine")
         return contents
 
@@ -227,13 +231,15 @@ class TestBlobs:
         self, week: DataFolder, blobs: list[str], *, dry_run: bool
     ) -> None:
         """Of a library that is pruned, and of another one; the other snapshots go as the policy says."""
-        oldest, other = week.snapshots("old")[0], week.snapshots("other")[0]
-        for damaged in (oldest, other):
+        oldest, foreign_snapshot = week.snapshots("old")[0], week.snapshots("other")[0]
+        for damaged in (oldest, foreign_snapshot):
             (damaged.path / "manifest.json").write_text("{")
-        removed = {one.name for one in week.snapshots("old")[:-2]}  # the newest complete and the newest stay
+        removed = {snapshot.name for snapshot in week.snapshots("old")[:-2]}  # the newest complete and the newest stay
         result = pruned(week, tenant="old", dry_run=dry_run, last=1)
-        assert {one.snapshot for one in result.removed} == removed
-        assert [one.why for one in result.kept if one.snapshot == oldest.name] == [["its manifest cannot be used"]]
+        assert {entry.snapshot for entry in result.removed} == removed
+        assert [entry.why for entry in result.kept if entry.snapshot == oldest.name] == [
+            ["its manifest cannot be used"]
+        ]
         assert f"the manifest of {oldest.name} cannot be used" in result.notes[0]
         assert (result.blobs_removed, self.present(week, blobs)) == (0, list(range(7)))
         assert oldest.path.exists()
@@ -243,7 +249,7 @@ class TestBlobs:
 
         Snapshots go as the policy says, as beside a damaged manifest: a removed one proves nothing about this one.
         """
-        *_, gone, last = (one.path / "publication_files.parquet" for one in week.snapshots("old"))
+        *_, gone, last = (snapshot.path / "publication_files.parquet" for snapshot in week.snapshots("old"))
         content = last.read_bytes()
         last.write_bytes(gone.read_bytes())
         for dry_run in (True, False):
@@ -256,14 +262,14 @@ class TestBlobs:
         real = pruned(week, last=1)
         assert (real.blobs_removed, real.blobs_bytes) == (dry.blobs_removed, dry.blobs_bytes) == (3, 3)
         assert self.present(week, blobs) == [1, 3, 4, 5]
-        assert all(verify(week, one.key, now=STARTED_AT).ok for one in week.snapshots())
+        assert all(verify(week, snapshot.key, now=STARTED_AT).ok for snapshot in week.snapshots())
 
     @pytest.mark.long
     def test_not_while_another_tenant_is_read(self, week: DataFolder, blobs: list[str]) -> None:
         """Its backup may have stored blobs without a reference yet."""
         with week.lease("other"):
-            done = pruned(week, tenant="old", last=1)
-        assert "until the next time" in done.notes[0]
+            result = pruned(week, tenant="old", last=1)
+        assert "until the next time" in result.notes[0]
         capture = new_capture(week, tenant="other")  # the run that continues it needs its blobs
         assert str(capture.path) in pruned(week, last=1).notes[0]
         assert self.present(week, blobs) == list(range(7))
@@ -304,9 +310,9 @@ def test_killed_at_any_instant(data: DataFolder) -> None:
             shutil.rmtree(data.path)
             shutil.copytree(original, data.path)
             assert worker(prune=2, kill_at=1 + steps * death // DEATHS)["exit"] == -signal.SIGKILL
-            for one in data.snapshots():
-                assert_intact(one)
-                assert verify(data, one.key, now=STARTED_AT).ok
+            for snapshot in data.snapshots():
+                assert_intact(snapshot)
+                assert verify(data, snapshot.key, now=STARTED_AT).ok
             assert names(data)[-2:] == ["old 23", "old 24"]
             assert worker(prune=2)["exit"] == 0
             assert names(data) == ["old 23", "old 24"]

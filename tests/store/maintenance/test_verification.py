@@ -62,8 +62,8 @@ def test_a_flipped_bit_anywhere_in_the_manifest(data: DataFolder, snapshot: Snap
     path = snapshot.path / MANIFEST
     for byte in range(0, path.stat().st_size, 7):
         flip(path, byte, byte % 7)
-        found = problems(data, snapshot)
-        assert any(str(path) in problem for problem in found), (byte, found)
+        messages = problems(data, snapshot)
+        assert any(str(path) in problem for problem in messages), (byte, messages)
         flip(path, byte, byte % 7)
 
 
@@ -74,14 +74,14 @@ def test_counts_that_contradict_each_other(data: DataFolder, snapshot: Snapshot)
     manifest.tables["raw_publications"].rows = 39
     manifest.tables["publications"].path = "../../../elsewhere.parquet"
     (snapshot.path / MANIFEST).write_bytes(encode_manifest(manifest))
-    found = "\n".join(problems(data, snapshot))
+    text = "\n".join(problems(data, snapshot))
     for words in (
         "40 records listed, 39 kept, 40 staged",
         "X-Total 41",
         "has 40 rows; the manifest says 39",
         "cannot be the name",
     ):
-        assert words in found
+        assert words in text
 
 
 class TestBlobs:
@@ -110,8 +110,8 @@ class TestBlobs:
         nights = [verify(data, snapshot.key, Part(1, 7), now=STARTED_AT + timedelta(days=day)) for day in range(7)]
         assert sum(night.blobs_read for night in nights) == 60
         assert max(night.blobs_read for night in nights) < 30
-        (found,) = [night.problems for night in nights if not night.ok]
-        assert str(data.path / blob_key(blobs[7])) in found[0]
+        (messages,) = [night.problems for night in nights if not night.ok]
+        assert str(data.path / blob_key(blobs[7])) in messages[0]
         (data.path / blob_key(blobs[1])).unlink()
         os.truncate(data.path / blob_key(blobs[2]), 2)
         unread = "\n".join(verify(data, snapshot.key, Part(1, 9999), now=STARTED_AT).problems)

@@ -77,10 +77,10 @@ def opened(
 @pytest.mark.parametrize(
     "attempt",
     [
-        lambda one: one.read("a"),
-        lambda one: one.put("a", b""),
-        lambda one: list(one.below("a")),
-        lambda one: one.folders("a"),
+        lambda bucket: bucket.read("a"),
+        lambda bucket: bucket.put("a", b""),
+        lambda bucket: list(bucket.below("a")),
+        lambda bucket: bucket.folders("a"),
     ],
     ids=["read", "put", "list", "folders"],
 )
@@ -97,7 +97,7 @@ def test_a_refusal(
             attempt(opened(server.url, monkeypatch))
         assert words in str(caught.value)
         assert "s3://library/nights/a" in str(caught.value)
-        assert not [one for one in (SECRET, "StringToSign", "AWS4", "\n") if one in str(caught.value)]
+        assert not [word for word in (SECRET, "StringToSign", "AWS4", "\n") if word in str(caught.value)]
         assert caught.value.__suppress_context__
 
 
@@ -236,8 +236,8 @@ class TestDoctor:
                 self.replace(key, content)
                 return True
 
-        found = trial_of(Replacing(MemoryStore(), "s3://like", lambda: "me"))
-        assert (found.status, "If-None-Match" in found.message) == (CheckStatus.PROBLEM, True)
+        finding = trial_of(Replacing(MemoryStore(), "s3://like", lambda: "me"))
+        assert (finding.status, "If-None-Match" in finding.message) == (CheckStatus.PROBLEM, True)
 
     def test_a_store_that_does_not_delete(self) -> None:
         """For example one that locks every object."""

@@ -30,9 +30,9 @@ class Watched(Bucket):
 
     def put(self, key: str, content: bytes | Path) -> bool:
         """Put an object; after a file, the lease may be lost."""
-        done = super().put(key, content)
+        is_new = super().put(key, content)
         self.is_lost = self.lost_after == "put" and isinstance(content, Path)
-        return done
+        return is_new
 
     def delete(self, key: str) -> None:
         """Delete an object, after which the lease may be lost."""

@@ -40,25 +40,28 @@ def bucket(proxy: Proxy) -> Bucket:
 def listed(bucket: Bucket, work: Path, proxy: Proxy) -> tuple[Bucket, int]:
     """A listing as another process makes it, and how many objects it read."""
     proxy.requests.clear()
-    made = as_listed(bucket, FOLDERS, work)
-    return made, sum("list-type" not in path for _method, path in proxy.requests)
+    listing = as_listed(bucket, FOLDERS, work)
+    return listing, sum("list-type" not in path for _method, path in proxy.requests)
 
 
 def test_what_was_read_before_is_not_read_again(bucket: Bucket, proxy: Proxy, tmp_path: Path) -> None:
     """The answers are the bucket's own, and cost no further request."""
     assert listed(bucket, tmp_path, proxy)[1] == 3
-    again, reads = listed(bucket, tmp_path, proxy)
+    listing, reads = listed(bucket, tmp_path, proxy)
     assert (reads, len(proxy.requests)) == (0, len(FOLDERS))
     proxy.requests.clear()
-    assert again.folders("snapshots/tenant=old") == ["snapshot=1", "snapshot=2"]
-    assert again.folders("snapshots/tenant=new") == []
-    assert again.read(MANIFEST) == b"manifest.json 1"
-    assert [entry.key for entry in again.below("verifications/tenant=old")] == [
+    assert listing.folders("snapshots/tenant=old") == ["snapshot=1", "snapshot=2"]
+    assert listing.folders("snapshots/tenant=new") == []
+    assert listing.read(MANIFEST) == b"manifest.json 1"
+    assert [entry.key for entry in listing.below("verifications/tenant=old")] == [
         "verifications/tenant=old/snapshot=1.json"
     ]
-    assert [*read_all(again, [MANIFEST, "snapshots/tenant=old/snapshot=3/manifest.json"])] == [b"manifest.json 1", None]
+    assert [*read_all(listing, [MANIFEST, "snapshots/tenant=old/snapshot=3/manifest.json"])] == [
+        b"manifest.json 1",
+        None,
+    ]
     with pytest.raises(FileNotFoundError):
-        again.read("snapshots/tenant=new/snapshot=1/manifest.json")
+        listing.read("snapshots/tenant=new/snapshot=1/manifest.json")
     assert proxy.requests == []
 
 
@@ -68,10 +71,10 @@ def test_what_changed_is_seen(bucket: Bucket, proxy: Proxy, tmp_path: Path) -> N
     bucket.delete(MANIFEST)
     bucket.replace("snapshots/tenant=old/snapshot=2/manifest.json", b"{")
     bucket.replace("verifications/tenant=old/snapshot=1.json", b"bad")
-    again, reads = listed(bucket, tmp_path, proxy)
+    listing, reads = listed(bucket, tmp_path, proxy)
     assert reads == 2
-    assert [*read_all(again, [MANIFEST, "snapshots/tenant=old/snapshot=2/manifest.json"])] == [None, b"{"]
-    assert again.read("verifications/tenant=old/snapshot=1.json") == b"bad"
+    assert [*read_all(listing, [MANIFEST, "snapshots/tenant=old/snapshot=2/manifest.json"])] == [None, b"{"]
+    assert listing.read("verifications/tenant=old/snapshot=1.json") == b"bad"
     assert listed(bucket, tmp_path, proxy)[1] == 0
 
 

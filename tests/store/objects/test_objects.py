@@ -96,7 +96,7 @@ class TestPut:
         ):
             with pytest.raises(StorageError, match="cannot be the name of an object"):
                 attempt()
-        assert [one.name for one in tmp_path.rglob("*") if one.is_file()] == ["file"]
+        assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["file"]
 
     @pytest.mark.parametrize(
         "key", ["tenant=old/x=1", "with blank/ü.txt", "a%2Fb", "100%", "~", "a+b", "[a]*?", ".hidden"]

@@ -41,8 +41,8 @@ def assert_same_views(data: DataFolder, ask: Ask, *instants: datetime) -> None:
                 for row in rows
             ]
             names = ", ".join(f'"{column}"' for column in columns if column != CHECKSUM)
-            found = ask(f"SELECT {names} FROM ({sql}) AS shown")
-            assert sorted(str([*map(_comparable, row)]) for row in found) == sorted(
+            postgres_rows = ask(f"SELECT {names} FROM ({sql}) AS shown")
+            assert sorted(str([*map(_comparable, row)]) for row in postgres_rows) == sorted(
                 str([*map(_comparable, row)]) for row in parsed
             ), view
 

@@ -21,8 +21,8 @@ Ask = Callable[..., list[tuple[Any, ...]]]
 @pytest.fixture
 def address(state_server: str) -> Iterator[str]:
     """An empty database."""
-    with database(state_server) as one:
-        yield one
+    with database(state_server) as url:
+        yield url
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def ask(address: str) -> Iterator[Ask]:
         yield asking(connection)
 
 
-def library(count: int = 3, *, first: int = 1, **others: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def library(count: int = 3, *, first: int = 1, **lists: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Resource → the JSON of its records: some publications, and the other resources that are given."""
     publications = [
         {
@@ -69,7 +69,7 @@ def library(count: int = 3, *, first: int = 1, **others: Sequence[Mapping[str, A
     ]
     return {
         resource: [json.dumps(record) for record in records]
-        for resource, records in {"publications": publications, **others}.items()
+        for resource, records in {"publications": publications, **lists}.items()
     }
 
 

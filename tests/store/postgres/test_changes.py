@@ -43,27 +43,44 @@ def publication(number: int, version: int, signed: int = 0) -> dict[str, Any]:
     }
 
 
-def others(numbers: Mapping[int, int], signed: int = 0) -> Records:
+def other_resources(numbers: Mapping[int, int], signed: int = 0) -> Records:
     """Records of other resources that refer to publications, to each other, and now and then to one that is not there."""
     return {
         "users": {
-            one: {"id": one, "name": f"N{v}", "roles": ["admin", "reader"][: v % 3], "avatar_url": f"?sig={signed}"}
-            for one, v in numbers.items()
+            number: {
+                "id": number,
+                "name": f"N{v}",
+                "roles": ["admin", "reader"][: v % 3],
+                "avatar_url": f"?sig={signed}",
+            }
+            for number, v in numbers.items()
         },
-        "locations": {one: {"id": one, "name": f"Shelf {v // 2}"} for one, v in numbers.items()},
+        "locations": {number: {"id": number, "name": f"Shelf {v // 2}"} for number, v in numbers.items()},
         "hard_copies": {
-            one: {"id": one, "publication": {"id": one + (100 if v % 11 == 10 else 0)}, "location": {"id": one}}
-            for one, v in numbers.items()
+            number: {
+                "id": number,
+                "publication": {"id": number + (100 if v % 11 == 10 else 0)},
+                "location": {"id": number},
+            }
+            for number, v in numbers.items()
         },
         "tasks": {
-            one: {"id": f"A-{one}" if v % 6 == 5 else one, "title": f"T{v}", "assignee_id": one, "own": v % 3}
-            for one, v in numbers.items()
+            number: {
+                "id": f"A-{number}" if v % 6 == 5 else number,
+                "title": f"T{v}",
+                "assignee_id": number,
+                "own": v % 3,
+            }
+            for number, v in numbers.items()
         },
     }
 
 
 def payloads(records: Records) -> dict[str, list[str]]:
-    return {resource: [json.dumps(one) for _, one in sorted(found.items())] for resource, found in records.items()}
+    return {
+        resource: [json.dumps(record) for _, record in sorted(by_number.items())]
+        for resource, by_number in records.items()
+    }
 
 
 NUMBERS = st.dictionaries(st.integers(1, 6), st.integers(0, 12), min_size=1)
@@ -104,18 +121,18 @@ def test_every_night_is_what_its_files_say(
     with database(state_server) as address, psycopg.connect(address, autocommit=True) as connection:
         ask = asking(connection)
         postgres, later, loaded = Database(address), list[Snapshot](), list[Snapshot]()
-        for day, (versions, complete, what, signed) in enumerate(nights):
-            found = {one: publication(one, version, signed) for one, version in versions.items()}
-            records: Records = {"publications": found} | (others(versions, signed) if complete else {})
+        for day, (versions, complete, event, signed) in enumerate(nights):
+            publications = {number: publication(number, version, signed) for number, version in versions.items()}
+            records: Records = {"publications": publications} | (other_resources(versions, signed) if complete else {})
             snapshot = library_snapshot(data, payloads(records), day=day)
-            if what == "later":
+            if event == "later":
                 later.append(snapshot)
                 continue
-            if what == "prune" and loaded:
+            if event == "prune" and loaded:
                 shutil.rmtree(loaded.pop(pruned % len(loaded)).path)
             postgres.load(data, snapshot)
             loaded.append(snapshot)
-            if what == "again":
+            if event == "again":
                 postgres.load(data, loaded[pruned % len(loaded)])
             if not later:
                 assert_same_views(data, ask, *instants(day))
@@ -127,12 +144,14 @@ def test_every_night_is_what_its_files_say(
 
 def instants(day: int) -> list[datetime]:
     """An hour after the last snapshot, and after the one before."""
-    return [STARTED_AT + timedelta(days=one, hours=1) for one in (day, day - 1)]
+    return [STARTED_AT + timedelta(days=number, hours=1) for number in (day, day - 1)]
 
 
 def versions(*numbers: int) -> dict[str, list[str]]:
     """Publications of these versions, by place."""
-    return payloads({"publications": {one: publication(one, version) for one, version in enumerate(numbers, start=1)}})
+    return payloads(
+        {"publications": {place: publication(place, version) for place, version in enumerate(numbers, start=1)}}
+    )
 
 
 def test_only_rows_that_differ_are_written(data: DataFolder, postgres: Database, ask: Ask) -> None:
@@ -157,7 +176,7 @@ def test_only_rows_that_differ_are_written(data: DataFolder, postgres: Database,
         "publication_files": 1,
     }
     after = dict(ask("SELECT id, ctid::text FROM old.publications_rows"))
-    assert {one for one, place in before.items() if after.get(one) != place} == {2, 4}
+    assert {number for number, place in before.items() if after.get(number) != place} == {2, 4}
     assert ask("SELECT id, snapshot, until FROM old.publications_past ORDER BY id") == [
         (2, "20261120T020000Z", "20261121T020000Z"),
         (4, "20261120T020000Z", "20261121T020000Z"),
@@ -199,7 +218,7 @@ def test_records_that_ids_do_not_tell_apart_are_there(
 ) -> None:
     """Ids that come twice, are none or texts: such records are without primary key, and the result says so. Each night has its own."""
     for day, ids in enumerate(([1], [1, *odd], [1, *odd], [1, *odd[1:]])):
-        records = [json.dumps({"id": one, "title": f"Record {one}"}) for one in ids]
+        records = [json.dumps({"id": record_id, "title": f"Record {record_id}"}) for record_id in ids]
         left_out = postgres.load(
             data, library_snapshot(data, {"tasks": records, "publications": records}, day=day)
         ).left_out
@@ -207,7 +226,9 @@ def test_records_that_ids_do_not_tell_apart_are_there(
             {"tasks", "publications"} if len(ids) > 1 else set()
         )
         for table in ("tasks", "publications"):
-            assert ask(f"SELECT title FROM {table} ORDER BY title") == sorted((f"Record {one}",) for one in ids)
+            assert ask(f"SELECT title FROM {table} ORDER BY title") == sorted(
+                (f"Record {record_id}",) for record_id in ids
+            )
     assert_same_views(data, ask, *instants(1), *instants(3))
 
 

@@ -18,7 +18,7 @@ from tests.variables import with_variables
 
 def names(staged: list[LoadResult]) -> list[str]:
     """The loaded snapshots."""
-    return [one.snapshot for one in staged]
+    return [load.snapshot for load in staged]
 
 
 @pytest.mark.long

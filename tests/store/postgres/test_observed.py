@@ -84,7 +84,9 @@ def test_fields_of_any_name_have_columns_in_every_engine(data: DataFolder, postg
     assert {"xmin_2", "xmax_2", "until_2"} <= {*names}
     assert {key for column in snapshot.manifest.observed["tasks"] for key in column.path} == {*AWKWARD} - {"\0", ""}
     assert ask("SELECT count(*) FROM tasks_history WHERE xmin_2 = 1") == [(2,)]
-    other = publish_records(data, {"tasks": [json.dumps({"id": 1, "OID": 2})]}, tenant="second", now=STARTED_AT)
-    postgres.load(data, other)
+    second_library = publish_records(
+        data, {"tasks": [json.dumps({"id": 1, "OID": 2})]}, tenant="second", now=STARTED_AT
+    )
+    postgres.load(data, second_library)
     assert ask("SELECT tenant, oid_2 FROM tasks ORDER BY tenant") == [("old", 1), ("second", 2)]
     assert_same_views(data, ask, STARTED_AT + timedelta(hours=1))

@@ -79,11 +79,11 @@ def restricted(address: str, ask: Ask) -> Iterator[Database]:
 
 def test_a_user_with_few_rights(data: DataFolder, restricted: Database, ask: Ask) -> None:
     """The message names the missing right to make schemas. The role of the analysts is created if the user may do so."""
-    one = library_snapshot(data)
+    snapshot = library_snapshot(data)
     with pytest.raises(ConfigurationError, match=r"permission denied.*SQLSTATE 42501.*GRANT CREATE ON DATABASE"):
-        restricted.load(data, one)
+        restricted.load(data, snapshot)
     (database,) = ask("SELECT current_database()")[0]
     ask(f"GRANT CREATE ON DATABASE {database} TO modest_{database}")
     existed = bool(ask("SELECT 1 FROM pg_roles WHERE rolname = %s", ROLE))
-    assert restricted.load(data, one).notes == ([] if existed else [ROLE_MISSING])
+    assert restricted.load(data, snapshot).notes == ([] if existed else [ROLE_MISSING])
     assert ask("SELECT count(*) FROM publications") == [(3,)]

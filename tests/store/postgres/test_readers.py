@@ -45,12 +45,12 @@ READERS = [
 def test_ten_loads_during_queries(address: str, data: DataFolder, postgres: Database) -> None:
     """Each result is one complete snapshot, by every way of querying."""
     nights = [library_snapshot(data, library(count), day=count) for count in range(1, 12)]
-    sizes = {one.manifest.snapshot: 2 * count for count, one in enumerate(nights, start=1)}
+    sizes = {night.manifest.snapshot: 2 * count for count, night in enumerate(nights, start=1)}
     postgres.load(data, nights[0])
     ended = Event()
 
     def read(sql: str, level: psycopg.IsolationLevel) -> set[Answer]:
-        seen = set[Answer]()
+        answers = set[Answer]()
         with psycopg.connect(address) as connection:
             connection.isolation_level = level
             while not ended.is_set():
@@ -58,18 +58,18 @@ def test_ten_loads_during_queries(address: str, data: DataFolder, postgres: Data
                     first = connection.execute("SELECT 1 FROM library.snapshots LIMIT 1").fetchall()
                     answer = connection.execute(sql.encode()).fetchall()
                 assert len(first) == len(answer) == 1
-                seen.add(answer[0])
-        return seen
+                answers.add(answer[0])
+        return answers
 
     with ThreadPoolExecutor(len(READERS)) as pool:
         reading = [pool.submit(read, *reader) for reader in READERS]
         try:
-            for one in nights[1:]:
-                postgres.load(data, one)
+            for night in nights[1:]:
+                postgres.load(data, night)
         finally:
             ended.set()
-    for one in reading:
-        for snapshot, rows, consistent in one.result():
+    for future in reading:
+        for snapshot, rows, consistent in future.result():
             assert (rows, consistent) == (sizes[snapshot], True)
 
 

@@ -43,15 +43,15 @@ def test_keys_and_comments_come_from_the_descriptions(data: DataFolder, postgres
         "old.snapshots": ["tenant", "snapshot"],
         "old.loaded_tables": ["table_name", "snapshot"],
     }
-    found = ask(
+    rows = ask(
         """SELECT replace(relname, '_rows', '')::text, attname::text, col_description(attrelid, attnum)
            FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
            WHERE relnamespace = 'old'::regnamespace AND relkind = 'r' AND attname NOT IN ('tenant', 'snapshot') AND attnum > 0
              AND relname ~ '_rows$'"""
     )
-    described = {row for row in found if not row[2].startswith(OBSERVED)}
+    described = {row for row in rows if not row[2].startswith(OBSERVED)}
     assert described == {(n, column.name, column.comment) for n, table in TABLES.items() for column in table.columns}
-    assert {row[:2] for row in found} - {row[:2] for row in described} == {("users", "phone")}
+    assert {row[:2] for row in rows} - {row[:2] for row in described} == {("users", "phone")}
     assert ask("SELECT obj_description('library.users'::regclass)")[0][0].startswith(TABLES["users"].comment)
     assert_same_views(data, ask, datetime(2026, 11, 20, 12, tzinfo=UTC))
 

@@ -86,27 +86,27 @@ def test_a_full_disk(data: DataFolder, postgres: Database, ask: Ask) -> None:
 
 def test_two_loads_of_one_library_at_once(data: DataFolder, postgres: Database) -> None:
     """The second load fails at once; a load of another library continues."""
-    one, other = library_snapshot(data), library_snapshot(data, tenant="other")
+    snapshot, other_snapshot = library_snapshot(data), library_snapshot(data, tenant="other")
     happened: list[int] = []
 
     def beside() -> None:
         with pytest.raises(TenantBusyError, match="Another run is loading 'old'"):
-            postgres.load(data, one)
-        happened.append(postgres.load(data, other).rows)
+            postgres.load(data, snapshot)
+        happened.append(postgres.load(data, other_snapshot).rows)
 
-    postgres.load(with_hook(data, beside), one)
+    postgres.load(with_hook(data, beside), snapshot)
     assert len(happened) == 1
 
 
 def test_a_damaged_file_is_reported(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """The message is ours and not the driver's."""
-    one = library_snapshot(data)
-    file = one.path / "publications.parquet"
+    snapshot = library_snapshot(data)
+    file = snapshot.path / "publications.parquet"
     content = bytearray(file.read_bytes())
     content[4:200] = bytes(196)
     file.write_bytes(content)
     with pytest.raises(StorageError, match=r"publications\.parquet was changed"):
-        postgres.load(data, one)
+        postgres.load(data, snapshot)
     assert ask("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'old_load%%'") == [(0,)]
 
 

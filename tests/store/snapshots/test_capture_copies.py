@@ -98,11 +98,11 @@ def test_tables_and_the_list_of_files_come_along(bucket: Bucket, capture: Captur
         capture.save()
         capture.delete_pages("publications")
         copy.copy()
-        there = fetched(bucket, tmp_path / "there")
-    assert not there.has_pages("publications")
-    assert there.raw_path("publications").read_bytes() == b"records"
-    assert not FileList(there.path).is_new
-    assert (there.path / FILE_LIST).exists()
+        fetched_capture = fetched(bucket, tmp_path / "there")
+    assert not fetched_capture.has_pages("publications")
+    assert fetched_capture.raw_path("publications").read_bytes() == b"records"
+    assert not FileList(fetched_capture.path).is_new
+    assert (fetched_capture.path / FILE_LIST).exists()
 
 
 def test_a_run_that_lost_its_lease_copies_nothing(bucket: Bucket, capture: Capture) -> None:
@@ -133,20 +133,20 @@ def test_what_a_run_uploads_after_the_loss_of_its_lease_changes_nothing(
         log.append(b"mark", b"first")
     with copying(bucket, capture, lambda: 9) as stopped:
         stopped.copy()
-        there = fetched(bucket, tmp_path / "there")
-        with copying(bucket, there, lambda: 10) as successor, there.page_log("publications") as log:
+        fetched_capture = fetched(bucket, tmp_path / "there")
+        with copying(bucket, fetched_capture, lambda: 10) as successor, fetched_capture.page_log("publications") as log:
             assert len([*log.replay()]) == 1
             log.append(b"mark", b"of the successor")
-            there.facts.announced["paging"] = "2026-12-31"
-            there.save()
+            fetched_capture.facts.announced["paging"] = "2026-12-31"
+            fetched_capture.save()
             successor.copy()
         with capture.page_log("publications") as log:
             assert len([*log.replay()]) == 1
             log.append(b"mark", b"late")
         stopped.copy()
-    found = fetched(bucket, tmp_path / "third")
-    assert [body for _mark, body in pages(found, "publications")] == [b"first", b"of the successor"]
-    assert found.facts.announced == {"paging": "2026-12-31"}
+    last_capture = fetched(bucket, tmp_path / "third")
+    assert [body for _mark, body in pages(last_capture, "publications")] == [b"first", b"of the successor"]
+    assert last_capture.facts.announced == {"paging": "2026-12-31"}
 
 
 def test_what_is_there_is_not_copied_again(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_what_is_there_is_not_copied_again(bucket: Bucket, capture: Capture, tmp
         log.append(b"mark", b"second")
         copy.copy()
         assert pieces(bucket) == 4
-    there = fetched(bucket, tmp_path / "there")
-    with copying(bucket, there, lambda: 2) as copy, there.page_log("publications") as log:
+    fetched_capture = fetched(bucket, tmp_path / "there")
+    with copying(bucket, fetched_capture, lambda: 2) as copy, fetched_capture.page_log("publications") as log:
         assert [body for _mark, body in log.replay()] == [b"first", b"second"]
         copy.copy()
     assert pieces(bucket) <= 5, "the log as one piece"
@@ -180,8 +180,8 @@ def test_a_copy_that_was_stopped_is_none(bucket: Bucket, capture: Capture, tmp_p
         log.append(b"mark", b"second")
         copy.copy()
         bucket.replace(listed, before)
-        found = fetched(bucket, tmp_path / "there")
-    assert [body for _mark, body in pages(found, "publications")] == [b"first"]
+        fetched_capture = fetched(bucket, tmp_path / "there")
+    assert [body for _mark, body in pages(fetched_capture, "publications")] == [b"first"]
 
 
 def test_what_killed_processes_left_of_copies_is_removed(bucket: Bucket, capture: Capture, tmp_path: Path) -> None:

@@ -149,9 +149,9 @@ def test_whoever_looks_at_a_lease_keeps_nobody_from_it(data: DataFolder) -> None
     looking = threading.Thread(target=look)
     looking.start()
     try:
-        other = DataFolder(data.path)
+        folder = DataFolder(data.path)
         for _ in range(200):
-            _acquire(other, "old")
+            _acquire(folder, "old")
     finally:
         ended.set()
         looking.join()

@@ -56,8 +56,8 @@ def test_damage_is_reported(data: DataFolder) -> None:
             data.objects.delete(key)
             if harmed is not None:
                 data.objects.put(key, harmed)
-            found = "\n".join(verify(data, snapshot.key, now=STARTED_AT).problems)
-            assert data.objects.address_of(key) in found
+            problems = "\n".join(verify(data, snapshot.key, now=STARTED_AT).problems)
+            assert data.objects.address_of(key) in problems
         data.objects.put(key, content)
     data.objects.put(f"{snapshot.key}/raw/stranger", b"?")
     assert "raw/stranger" in verify(data, snapshot.key, now=STARTED_AT).problems[0]
@@ -79,22 +79,22 @@ class DyingStore:
     def __getattr__(self, name: str) -> Any:
         if name in {"publish", "hide", "clear"}:  # through the counting methods
             return partial(getattr(claims, name), self, lambda: self.owner)
-        found = getattr(self.bucket, name)
+        method = getattr(self.bucket, name)
         if name not in {"put", "replace", "read", "size", "below", "folders", "delete"}:
-            return found
+            return method
 
         def counted(*arguments: Any) -> Any:
             self.calls += 1
             if self.calls == self.left:
                 raise Killed
-            return found(*arguments)
+            return method(*arguments)
 
         return counted
 
 
 def assert_only_whole_ones(data: DataFolder, names: Iterator[str] | list[str]) -> None:
     """After any kill, readers see these snapshots, and verification finds no damage."""
-    assert [one.name for one in data.snapshots()] == list(names)
+    assert [snapshot.name for snapshot in data.snapshots()] == list(names)
     assert all(verify(data, key, now=STARTED_AT).ok for key in keys_to_verify(data, None))
 
 
@@ -114,13 +114,13 @@ class TestKills:
                 try:
                     publish(DataFolder(path, objects=dying), capture, STARTED_AT)  # type: ignore[arg-type]
                 except Killed:
-                    seen = [one.name for one in DataFolder(path, objects=bucket).snapshots()]
-                    assert_only_whole_ones(DataFolder(path, objects=bucket), seen)
+                    names = [snapshot.name for snapshot in DataFolder(path, objects=bucket).snapshots()]
+                    assert_only_whole_ones(DataFolder(path, objects=bucket), names)
                     data = DataFolder(path, objects=bucket)
                     published = publish(data, open_capture(data, "old", "run"), STARTED_AT)
                 else:
                     break
-            assert [one.name for one in data.snapshots()] == [good.name, published.name]
+            assert [snapshot.name for snapshot in data.snapshots()] == [good.name, published.name]
             assert verify(data, published.key, now=STARTED_AT).ok
             assert not data.work_path.joinpath("tenant=old", "run").exists()
             bucket.clear("snapshots/tenant=old")
@@ -149,14 +149,14 @@ class TestKills:
             try:
                 pruned(dying, last=1)
             except Killed:
-                for one in data.snapshots():
-                    assert verify(data, one.key, now=STARTED_AT).ok
+                for snapshot in data.snapshots():
+                    assert verify(data, snapshot.key, now=STARTED_AT).ok
                 assert all(verify(data, key, now=STARTED_AT).ok for key in keys_to_verify(data, None))
                 rebuild_catalogue(data)
                 pruned(data, last=1)
             else:
                 break
-            assert [one.name for one in data.snapshots()] == ["old/20261122T020000Z"]
+            assert [snapshot.name for snapshot in data.snapshots()] == ["old/20261122T020000Z"]
             assert [key for key in all_keys(bucket) if "20261122" not in key] == []
         assert death > 20, "the kills happen during a removal"
 
@@ -166,23 +166,27 @@ class TestTwoMachines:
 
     def test_an_upload_of_another_machine_is_left_alone(self, bucket: Bucket, tmp_path: Path) -> None:
         """An upload in progress is invisible, not damage, and not removed; nobody else writes into it."""
-        here = DataFolder(tmp_path / "here", objects=bucket)
-        there = DataFolder(tmp_path / "there", objects=Bucket(bucket._store, bucket.address, lambda: "another"))
-        mine, capture = finished_capture(here), finished_capture(there)
+        first_machine = DataFolder(tmp_path / "here", objects=bucket)
+        second_machine = DataFolder(
+            tmp_path / "there", objects=Bucket(bucket._store, bucket.address, lambda: "another")
+        )
+        first_capture, second_capture = finished_capture(first_machine), finished_capture(second_machine)
         with pytest.raises(Killed):
             publish(
-                DataFolder(tmp_path / "there", objects=DyingStore(there.objects, 8, "another")), capture, STARTED_AT
+                DataFolder(tmp_path / "there", objects=DyingStore(second_machine.objects, 8, "another")),
+                second_capture,
+                STARTED_AT,
             )  # type: ignore[arg-type]
         half = all_keys(bucket)
         assert half
-        assert here.snapshots() == []
+        assert first_machine.snapshots() == []
         with pytest.raises(ConfigurationError, match="no snapshot"):
-            keys_to_verify(here, "old")
+            keys_to_verify(first_machine, "old")
         bucket.clear("snapshots/tenant=old")
         with pytest.raises(TenantBusyError, match="another machine"):
-            publish(here, mine, STARTED_AT)
+            publish(first_machine, first_capture, STARTED_AT)
         assert all_keys(bucket) == half
-        assert new_capture(here, run="next").facts.snapshot != SNAPSHOT_ID
+        assert new_capture(first_machine, run="next").facts.snapshot != SNAPSHOT_ID
 
     def test_an_existing_object_is_not_replaced(self, bucket: Bucket, tmp_path: Path) -> None:
         """Whoever wrote it."""

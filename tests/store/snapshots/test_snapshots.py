@@ -52,15 +52,15 @@ class TestPublication:
         """A listing between any two calls of `publish` has the last snapshot, and the new one only when it is complete."""
         make_snapshot(data, now=STARTED_AT - timedelta(days=1))
         capture = finished_capture(data)
-        seen = []
+        counts = []
 
         def look(frame: FrameType, event: str, _argument: object) -> None:
             if event in ("call", "c_call", "return", "c_return") and "/pipelines/store/" in frame.f_code.co_filename:
                 sys.setprofile(None)
-                found = data.snapshots()
-                seen.append(len(found))
-                if len(found) != seen[-2:][0]:
-                    assert_intact(found[-1])
+                snapshots = data.snapshots()
+                counts.append(len(snapshots))
+                if len(snapshots) != counts[-2:][0]:
+                    assert_intact(snapshots[-1])
                 sys.setprofile(look)
 
         sys.setprofile(look)
@@ -69,9 +69,9 @@ class TestPublication:
         finally:
             sys.setprofile(None)
         assert_intact(published)
-        assert sorted(seen) == seen
-        assert {1, 2} == set(seen)
-        assert len(seen) > 100, "the listings happen during publish"
+        assert sorted(counts) == counts
+        assert {1, 2} == set(counts)
+        assert len(counts) > 100, "the listings happen during publish"
 
     @pytest.mark.long
     def test_two_captures_in_one_second_get_names_of_their_own(self, data: DataFolder) -> None:
@@ -104,7 +104,7 @@ class TestCaptures:
         """Those of the same resources; those of other resources and tenants stay."""
         for tenant, run in (("old", "killed"), ("other", "working")):
             write_raw(new_capture(data, tenant=tenant, run=run), publication_payloads(1))
-        new_capture(data, tenant="old", run="users", wanted=["users"])
+        new_capture(data, tenant="old", run="users", resources=["users"])
         new_capture(data, tenant="old", run="next")
         assert files_below(data.work_path) == [
             "tenant=old/next/capture.json",
@@ -157,15 +157,15 @@ class TestManifests:
         for kind, damage in DAMAGES.items():
             caplog.clear()
             write_manifest(data, damaged.key, damage(content))
-            assert [one.name for one in data.snapshots()] == sound, kind
+            assert [snapshot.name for snapshot in data.snapshots()] == sound, kind
             assert re.search(rf"The snapshot {damaged.name} is left out: {message}", caplog.text), kind
             for name in (damaged.name, SNAPSHOT_ID):
                 with pytest.raises(StorageError, match=message):
                     data.find_snapshot(name)
             assert data.find_snapshot("old").name == sound[-1]
-            assert [one.name for one in data.complete_snapshots("old")] == sound
+            assert [snapshot.name for snapshot in data.complete_snapshots("old")] == sound
             sound.append(make_snapshot(data, now=STARTED_AT + timedelta(days=1 + len(sound))).name)
-            assert [one.name for one in data.snapshots()] == sound, kind
+            assert [snapshot.name for snapshot in data.snapshots()] == sound, kind
 
     @pytest.mark.parametrize("is_folder", [True, False])
     def test_a_manifest_that_is_no_readable_file(self, data: DataFolder, *, is_folder: bool) -> None:
@@ -175,7 +175,7 @@ class TestManifests:
         manifest.unlink()
         if is_folder:
             manifest.mkdir()
-        assert [one.name for one in data.snapshots()] == [sound.name]
+        assert [snapshot.name for snapshot in data.snapshots()] == [sound.name]
         with pytest.raises(StorageError, match=re.escape(str(manifest))):
             data.find_snapshot(damaged.name)
 
@@ -210,7 +210,7 @@ class TestManifests:
         """A copied snapshot would be counted twice."""
         snapshot = make_snapshot(data)
         shutil.copytree(snapshot.path, snapshot.path.with_name("snapshot=copy"))
-        assert [one.name for one in data.snapshots()] == [snapshot.name]
+        assert [snapshot.name for snapshot in data.snapshots()] == [snapshot.name]
         with pytest.raises(StorageError, match=f"belongs in a folder tenant=old/snapshot={SNAPSHOT_ID}"):
             data.find_snapshot("old/copy")
 
@@ -224,14 +224,14 @@ class TestManifests:
         listed = data.snapshot_keys()
         shutil.rmtree(gone.path)
         monkeypatch.setattr(DataFolder, "snapshot_keys", lambda *_: listed)
-        assert [one.manifest.snapshot for one in data.snapshots()] == ["20261121T020000Z"]
+        assert [snapshot.manifest.snapshot for snapshot in data.snapshots()] == ["20261121T020000Z"]
 
 
 class TestFinding:
     """`tenant/id`, the id alone, or a tenant for its newest complete snapshot."""
 
     @pytest.mark.parametrize(
-        ("name", "found"),
+        ("name", "expected"),
         [
             ("old", "old/20261121T020000Z"),
             ("old/20261120T020000Z", "old/20261120T020000Z"),
@@ -242,9 +242,9 @@ class TestFinding:
             ("20261125T020000Z", "poor/20261125T020000Z"),
         ],
     )
-    def test_found(self, filled: DataFolder, name: str, found: str) -> None:
+    def test_found(self, filled: DataFolder, name: str, expected: str) -> None:
         """Each form names exactly one snapshot; a partial one is found by its own name only (I4)."""
-        assert filled.find_snapshot(name).name == found
+        assert filled.find_snapshot(name).name == expected
 
     @pytest.mark.parametrize(
         ("name", "message"),
