@@ -55,10 +55,10 @@ Script = Callable[[Received], Answer]
 
 def in_turn(*answers: Answer | Exception) -> Script:
     """The responses one after the other, the last one repeats; an exception ends the connection."""
-    left = list(answers)
+    queue = list(answers)
 
     def script(_request: Received) -> Answer:
-        answer = left.pop(0) if len(left) > 1 else left[0]
+        answer = queue.pop(0) if len(queue) > 1 else queue[0]
         if isinstance(answer, Exception):
             raise answer
         return answer

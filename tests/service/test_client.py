@@ -77,10 +77,10 @@ def test_a_question_without_a_sign_in_carries_none(serve: Serve, client_for: Cli
 def everything_about(error: BaseException) -> str:
     """Returns everything that a person, a log or Dagster's event log can see of an exception and its causes."""
     texts = traceback.format_exception(error)
-    one: BaseException | None = error
-    while one is not None:
-        texts += [str(one), repr(one), repr(one.args), repr(vars(one))]
-        one = one.__cause__
+    cause: BaseException | None = error
+    while cause is not None:
+        texts += [str(cause), repr(cause), repr(cause.args), repr(vars(cause))]
+        cause = cause.__cause__
     return "\n".join(texts)
 
 
@@ -108,13 +108,13 @@ CARELESS: dict[str, Script] = {
 def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
     """Writes a bookferry.toml for a base_url, with the sandbox's sign-in in the environment."""
 
-    def write(base_url: str, more: str = "") -> Path:
+    def write(base_url: str, further_tables: str = "") -> Path:
         monkeypatch.setenv("TEST_USER", USER)
         monkeypatch.setenv("TEST_PASSWORD", PASSWORD)
         path = tmp_path / "bookferry.toml"
         path.write_text(
             f'[tenants.old]\nbase_url = "{base_url}"\napi = "v2"\nusername_env = "TEST_USER"\n'
-            f'password_env = "TEST_PASSWORD"\nrequests_per_minute = 100000\n{more}'
+            f'password_env = "TEST_PASSWORD"\nrequests_per_minute = 100000\n{further_tables}'
         )
         return path
 
@@ -164,8 +164,8 @@ def test_both_api_versions_of_a_library_share_one_budget(
     sandbox: SandboxProcess, configured: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
     """I1: the budget is shared: requests of another tenant with the same base_url count."""
-    more = f'[tenants.new]\nbase_url = "{sandbox.base_url()}/"\napi = "v3"\nrequests_per_minute = 7\n'
-    settings = load_settings(configured(sandbox.base_url(), more))
+    second_tenant = f'[tenants.new]\nbase_url = "{sandbox.base_url()}/"\napi = "v3"\nrequests_per_minute = 7\n'
+    settings = load_settings(configured(sandbox.base_url(), second_tenant))
     with open_client(settings, "old", state=LocalState(tmp_path / "state.db")) as client:
         client.get(f"{client.api_url}/publications")
         assert client.requests_per_minute == 7

@@ -87,8 +87,8 @@ texts = st.lists(pieces | around, max_size=12).map("".join)
 @example(text="password=[redacted]", secret="")
 def test_redacting_again_changes_nothing(text: str, secret: str) -> None:
     """I10: texts pass several modules, and each may redact."""
-    once = redact(text, secret)
-    assert redact(once, secret) == once
+    redacted = redact(text, secret)
+    assert redact(redacted, secret) == redacted
 
 
 @pytest.mark.parametrize("secret", ["correct horse/é\"!'", "p%ss\\wörd", "\udce9-from-latin-1"])
@@ -107,13 +107,13 @@ def test_a_short_secret_is_masked_as_a_word_only() -> None:
 
 
 @pytest.mark.long
-@given(text=st.text(max_size=500), most=st.integers(1, 50))
-@example(text="a\x1b[31mred\r\nb\u202e", most=50)
-def test_text_from_outside_is_one_short_printable_line(text: str, most: int) -> None:
+@given(text=st.text(max_size=500), max_length=st.integers(1, 50))
+@example(text="a\x1b[31mred\r\nb\u202e", max_length=50)
+def test_text_from_outside_is_one_short_printable_line(text: str, max_length: int) -> None:
     """I13: no text of a service moves the cursor, forges a line or fills the screen."""
-    redacted = outside_text(text, most)
+    redacted = outside_text(text, max_length)
     assert redacted.isprintable()
-    assert len(redacted) <= 10 * most + 1  # a character may become an escape such as \U000e0001
+    assert len(redacted) <= 10 * max_length + 1  # a character may become an escape such as \U000e0001
 
 
 @pytest.mark.parametrize("piece", ["\n", "://", 'password="', "basic ", "cookie'", "\\", "a@", "authorization:"])

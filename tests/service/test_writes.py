@@ -35,13 +35,13 @@ def test_a_write_sends_utf8_json_and_returns_the_json_of_the_response(serve: Ser
     assert client.write("POST", "publications", BODY) == {"id": 17}
     assert client.write("PATCH", "publications/17", {"title": "x"}) == {"id": 17, "title": "x"}
     assert client.write("DELETE", "publications/17") is None
-    assert [(one.method, one.target) for one in server.received] == [
+    assert [(request.method, request.target) for request in server.received] == [
         ("POST", "/api/v2/publications"),
         ("PATCH", "/api/v2/publications/17"),
         ("DELETE", "/api/v2/publications/17"),
     ]
     assert json.loads(server.received[0].body) == BODY
-    types = [one.headers.get("content-type") for one in server.received]
+    types = [request.headers.get("content-type") for request in server.received]
     assert types == ["application/json", "application/json", None]
     assert client.requests == 3
 
@@ -228,6 +228,8 @@ def test_both_ends_of_a_list_are_read_inwards_to_an_older_record(
 ) -> None:
     """A new record is at either end; `old`: the pages with a record that was there before. No page is read twice."""
     server = serve(pages_of(total, lambda _: {"x-total": str(total)}))
-    found = client_for(server.url).list_ends("tasks", lambda page: any(one["id"] // 50 + 1 in old for one in page))
-    assert [int(one.query["page"]) for one in server.received] == pages
-    assert {one["id"] // 50 + 1 for one in found} == ({*pages} if total else set())
+    records = client_for(server.url).list_ends(
+        "tasks", lambda page: any(record["id"] // 50 + 1 in old for record in page)
+    )
+    assert [int(request.query["page"]) for request in server.received] == pages
+    assert {record["id"] // 50 + 1 for record in records} == ({*pages} if total else set())

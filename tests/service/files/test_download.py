@@ -191,7 +191,7 @@ class TestRedirects:
         store = serve(in_turn(Answer(status=302, headers={"location": "/there?X-Amz-Signature=x"}), Answer(CONTENT)))
         server = serve(in_turn(Answer(status=307, headers={"location": f"{store.url}/here"})))
         assert fetch(clock, server.url)[0].size == len(CONTENT)
-        assert [one.path for one in store.received] == ["/here", "/there"]
+        assert [request.path for request in store.received] == ["/here", "/there"]
 
     @pytest.mark.parametrize(
         "address",

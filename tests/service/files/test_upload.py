@@ -83,23 +83,25 @@ def test_the_form_has_every_field_as_it_was_and_the_file_last(serve: Serve, clie
         "storage": "cache",
         "metadata": {"size": len(CONTENT), "filename": "Über.pdf", "mime_type": "application/pdf"},
     }
-    [asked], [sent] = place.library.received, place.storage.received
-    assert (asked.path, asked.query) == (
+    [presign_request], [upload_request] = place.library.received, place.storage.received
+    assert (presign_request.path, presign_request.query) == (
         "/api/v2/assets/presign",
         {"filename": "Über.pdf", "type": "application/pdf"},
     )
-    boundary = boundary_of(sent.headers["content-type"])
+    boundary = boundary_of(upload_request.headers["content-type"])
     expected = b"".join(
         f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
         for name, value in {**FIELDS, "key": "cache/assets/cache/1.pdf"}.items()
     )
     head = 'Content-Disposition: form-data; name="file"; filename="Über.pdf"\r\nContent-Type: application/pdf\r\n\r\n'
     expected += f"--{boundary}\r\n{head}".encode() + CONTENT + f"\r\n--{boundary}--\r\n".encode()
-    assert sent.body == expected
-    assert sent.headers["content-length"] == str(len(expected))
-    assert sent.method == "POST"
-    assert "authorization" in asked.headers
-    assert {"host", "accept", "accept-encoding", "user-agent", "content-type", "content-length"} == set(sent.headers)
+    assert upload_request.body == expected
+    assert upload_request.headers["content-length"] == str(len(expected))
+    assert upload_request.method == "POST"
+    assert "authorization" in presign_request.headers
+    assert {"host", "accept", "accept-encoding", "user-agent", "content-type", "content-length"} == set(
+        upload_request.headers
+    )
 
 
 def test_a_storage_on_the_librarys_own_host_is_charged_and_sees_no_sign_in(serve: Serve, client_for: ClientFor) -> None:
@@ -174,8 +176,8 @@ def test_a_permanent_failure_shows_no_part_of_the_form(
     assert type(caught.value) is error
     assert len(place.storage.received) == tries
     assert f"POST {place.storage.url}" in str(caught.value)
-    everything = f"{caught.value} {vars(caught.value)} {caught.value.__cause__!r}"
-    assert not [secret for secret in (SECRET, ANOTHER, "/bucket") if secret in everything]
+    text = f"{caught.value} {vars(caught.value)} {caught.value.__cause__!r}"
+    assert not [secret for secret in (SECRET, ANOTHER, "/bucket") if secret in text]
     assert SECRET not in repr(place.uploads)
 
 
@@ -245,7 +247,7 @@ def test_a_kept_file_that_is_another_one_is_never_uploaded(serve: Serve, client_
     with pytest.raises(StorageError, match=r"A stored file was not sent: it has .* should have|its SHA-256 is"):
         place.upload(open_file=opened(content), sha256=hashlib.sha256(CONTENT).hexdigest())
     assert len(place.library.received) == 1
-    assert all(len(one.body) < int(one.headers["content-length"]) for one in place.storage.received)
+    assert all(len(request.body) < int(request.headers["content-length"]) for request in place.storage.received)
 
 
 @pytest.mark.long
@@ -257,8 +259,8 @@ def test_a_large_file_is_streamed(sandbox: SandboxProcess, client_for: ClientFor
         file.truncate(size)
     with Uploads(client_for(sandbox.base_url())) as uploads:
         tracemalloc.start()
-        wanted = {**WANTED, "size": size}
-        uploads.upload(lambda: path.open("rb"), presign="assets/presign", **wanted)
+        options = {**WANTED, "size": size}
+        uploads.upload(lambda: path.open("rb"), presign="assets/presign", **options)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     [form] = [request for request in sandbox.requests() if request["method"] == "POST"]
@@ -289,10 +291,10 @@ def test_no_file_name_breaks_out_of_its_part(filename: str, content_type: str) -
     form = PresignedForm(FIELDS, io.BytesIO(content), filename=filename, content_type=content_type, size=len(content))
     body = b"".join(form)
     assert len(body) == int(form.headers["content-length"])
-    read = read_form(body, boundary_of(form.headers["content-type"]))
-    assert read.fields == {name.lower(): value for name, value in FIELDS.items()}
-    escaped = re.sub(r"[\x00-\x1f\x7f\\]", lambda found: f"%{ord(found[0]):02X}", filename)
+    parsed_form = read_form(body, boundary_of(form.headers["content-type"]))
+    assert parsed_form.fields == {name.lower(): value for name, value in FIELDS.items()}
+    escaped = re.sub(r"[\x00-\x1f\x7f\\]", lambda character: f"%{ord(character[0]):02X}", filename)
     expected = (
         escaped.encode(errors="replace").decode().replace("%22", '"')
     )  # which the reader undoes, as browsers' forms have it
-    assert (read.file.filename, body[read.file.start : read.file.stop]) == (expected, content)
+    assert (parsed_form.file.filename, body[parsed_form.file.start : parsed_form.file.stop]) == (expected, content)

@@ -55,6 +55,8 @@ def test_a_hostile_service_fills_nothing() -> None:
     """I13: a bounded number of names, in bounded time."""
     announcements, started = Announcements(), time.process_time()
     for number in range(300):
-        announcements.note(response(", ".join(f"name{number}-{other}" for other in range(50)), '"' * 5000, "," * 5000))
+        announcements.note(
+            response(", ".join(f"name{number}-{position}" for position in range(50)), '"' * 5000, "," * 5000)
+        )
     assert len(announcements.days) == MAX_NAMES
     assert time.process_time() - started < 10

@@ -56,7 +56,7 @@ def most_in_a_window(moments: list[float], window: float = 60.0) -> int:
     """Returns the largest number of requests in any closed window: it checks every window that begins with a request."""
     ordered = sorted(moments)
     return max(
-        (sum(1 for other in ordered[i:] if other <= begin + window) for i, begin in enumerate(ordered)), default=0
+        (sum(1 for moment in ordered[i:] if moment <= begin + window) for i, begin in enumerate(ordered)), default=0
     )
 
 
@@ -86,14 +86,14 @@ arrivals = st.builds(
 class Way:
     """How long a request is under way, and its response, beyond the shortest way."""
 
-    there: float
-    back: float
+    request_seconds: float
+    response_seconds: float
 
 
 ways = st.builds(
     Way,
-    there=st.sampled_from([0.0, 0.0, 0.5, 5.0, 30.0]) | st.floats(0, 40),
-    back=st.sampled_from([0.0, 0.0, 1.0]) | st.floats(0, 19),
+    request_seconds=st.sampled_from([0.0, 0.0, 0.5, 5.0, 30.0]) | st.floats(0, 40),
+    response_seconds=st.sampled_from([0.0, 0.0, 1.0]) | st.floats(0, 19),
 )
 
 
@@ -107,8 +107,8 @@ class TestDelays:
         for way in ways:
             permit = budget.acquire()
             permit.sent()
-            took = shortest + way.there + way.back
-            arrivals.append(clock.monotonic() + shortest / 2 + way.there)
+            took = shortest + way.request_seconds + way.response_seconds
+            arrivals.append(clock.monotonic() + shortest / 2 + way.request_seconds)
             clock.at(clock.monotonic() + took, partial(permit.answered, took))
         budget.close()
         return arrivals
@@ -119,9 +119,9 @@ class TestDelays:
         """Once the quickest way was seen; and from the first request on, where nothing is known of it."""
         learnt = [Way(0, 0)] * (LEARNING + 1)
         with TemporaryDirectory() as folder:
-            for number, before in enumerate([learnt, []]):
-                arrivals = self.walk(Path(folder) / f"{number}.db", [*before, *ways], shortest)
-                if before or len(ways) == LEARNING:
+            for number, earlier_ways in enumerate([learnt, []]):
+                arrivals = self.walk(Path(folder) / f"{number}.db", [*earlier_ways, *ways], shortest)
+                if earlier_ways or len(ways) == LEARNING:
                     assert most_in_a_window(arrivals) <= 5
 
     @pytest.mark.parametrize("shortest", [0.05, 0.3, 0.95])
@@ -139,12 +139,12 @@ numbers = itertools.count()
 @given(limit=st.integers(1, 5), late=st.sampled_from([0.0, 0.05]), work=st.lists(arrivals, max_size=24))
 def test_no_window_ever_holds_more_than_the_limit(place: Place, limit: int, late: float, work: list[Arrival]) -> None:
     """I1: never more than n requests in any 60-second window, whatever the arrivals, connection times, failures and deaths."""
-    left: list[float] = []
+    departures: list[float] = []
     clock = ManualClock(late=late)
     library = f"library {next(numbers)}"
 
     def leave() -> None:
-        left.append(clock.monotonic())
+        departures.append(clock.monotonic())
 
     processes = [Budget(place.state(clock), library, limit, clock) for _ in range(3)]
     for arrival in work:
@@ -161,7 +161,7 @@ def test_no_window_ever_holds_more_than_the_limit(place: Place, limit: int, late
             if arrival.fate == "sent twice":
                 clock.at(leaves_at + 0.1, grant.sent)
     clock.sleep(1000)
-    assert most_in_a_window(left) <= limit
+    assert most_in_a_window(departures) <= limit
     assert processes[0].used() == 0
     for process in processes:
         process.close()
@@ -172,16 +172,16 @@ def test_at_least_99_percent_are_used_while_work_waits(place: Place, limit: int)
     """I1: at least 99 % used while work waits, with wake-ups 20 ms late and headers that leave 50 ms after the slot is taken."""
     clock = ManualClock(late=0.02)
     shared = budget(place, clock, limit)
-    left: list[float] = []
+    departures: list[float] = []
 
     for _ in range(5 * limit + 1):
         grant = shared.acquire()
         clock.at(clock.monotonic() + 0.05, grant.sent)
-        clock.at(clock.monotonic() + 0.05, lambda: left.append(clock.monotonic()))
+        clock.at(clock.monotonic() + 0.05, lambda: departures.append(clock.monotonic()))
     clock.sleep(1)
 
-    assert left[5 * limit] - left[0] <= 5 * 60 / 0.99
-    assert most_in_a_window(left[: 2 * limit + 1]) == limit
+    assert departures[5 * limit] - departures[0] <= 5 * 60 / 0.99
+    assert most_in_a_window(departures[: 2 * limit + 1]) == limit
 
 
 def test_a_slot_is_free_a_minute_after_its_request_left(place: Place, clock: ManualClock) -> None:
@@ -191,9 +191,9 @@ def test_a_slot_is_free_a_minute_after_its_request_left(place: Place, clock: Man
         grant = shared.acquire()
         clock.sleep(delay)
         grant.sent()
-        sent = clock.monotonic()
+        departure = clock.monotonic()
         shared.acquire().release()
-        assert clock.monotonic() - sent == pytest.approx(KEPT)
+        assert clock.monotonic() - departure == pytest.approx(KEPT)
 
 
 class _SlowClock(ManualClock):
@@ -213,10 +213,10 @@ def test_a_slow_disk_holds_no_slot_longer(path: Path) -> None:
     shared.acquire().sent()
     stopped.sent()
     with closing(sqlite3.connect(path)) as db:
-        before = db.execute("SELECT free_at FROM budget_slots").fetchall()
+        slots = db.execute("SELECT free_at FROM budget_slots").fetchall()
         file_budget(path, clock)  # does not take it for one of before a boot
-        assert db.execute("SELECT free_at FROM budget_slots").fetchall() == before
-    assert [free_at - clock.monotonic() for (free_at,) in before] == [pytest.approx(KEPT, abs=0.5)]
+        assert db.execute("SELECT free_at FROM budget_slots").fetchall() == slots
+    assert [free_at - clock.monotonic() for (free_at,) in slots] == [pytest.approx(KEPT, abs=0.5)]
 
 
 def test_a_request_that_leaves_after_its_slot_was_given_away_waits_for_another(
@@ -227,9 +227,9 @@ def test_a_request_that_leaves_after_its_slot_was_given_away_waits_for_another(
     stopped = shared.acquire()
     clock.sleep(100)
     shared.acquire().sent()
-    other = clock.monotonic()
+    moment = clock.monotonic()
     stopped.sent()
-    assert clock.monotonic() - other == pytest.approx(KEPT)
+    assert clock.monotonic() - moment == pytest.approx(KEPT)
     assert shared.used() == 1
 
 
@@ -246,14 +246,14 @@ def test_release_gives_the_slot_back_unless_the_request_was_sent(place: Place, c
 
 def test_a_pause_holds_everybody_back_in_full(place: Place, clock: ManualClock) -> None:
     """I1: a 429 waits the full Retry-After, in every process; a later, shorter one does not shorten it."""
-    paused, other = budget(place, clock, 60), budget(place, clock, 60)
+    paused, second_budget = budget(place, clock, 60), budget(place, clock, 60)
     start = clock.monotonic()
     paused.pause(90)
     paused.pause(5)
-    other.pause(-3)
+    second_budget.pause(-3)
     Budget(place.state(clock), "https://other.example.org", 1, clock).acquire()
     assert clock.monotonic() == start, "the limit and the pause belong to one library"
-    other.acquire()
+    second_budget.acquire()
     assert clock.monotonic() - start == pytest.approx(90)
     for seconds in (float("inf"), float("nan")):
         with pytest.raises(ValueError, match="never end"):
@@ -290,17 +290,17 @@ def test_an_interrupted_wait_takes_no_slot(place: Place, clock: ManualClock) -> 
 
 def test_after_a_boot_no_slot_is_taken_for_hours(path: Path) -> None:
     """I1: the clock starts anew at boot. Earlier requests count as sent just now, once, and a pause begins again."""
-    before = ManualClock(1_000_000.0)
-    shared = file_budget(path, before, 2)
+    old_clock = ManualClock(1_000_000.0)
+    shared = file_budget(path, old_clock, 2)
     shared.acquire().sent()
     shared.acquire().sent()
     shared.close()
 
-    after = ManualClock(20.0)
-    file_budget(path, after, 2).acquire()
-    assert after.monotonic() == pytest.approx(20 + KEPT - PROMPT)
+    new_clock = ManualClock(20.0)
+    file_budget(path, new_clock, 2).acquire()
+    assert new_clock.monotonic() == pytest.approx(20 + KEPT - PROMPT)
 
-    file_budget(path, before).pause(100)
+    file_budget(path, old_clock).pause(100)
     rebooted = ManualClock(30.0)
     file_budget(path, rebooted).acquire()
     assert 130 <= rebooted.monotonic() <= 130 + MOST_AHEAD + KEPT
@@ -358,8 +358,8 @@ def test_a_signal_ends_the_wait(place: Place, interrupt_soon: Callable[[], None]
 def output_of(script: str, path: Path | str) -> tuple[str, str]:
     """Runs a Python process; returns its standard output and standard error."""
     command: list[str | Path] = [sys.executable, "-c", script, path]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
-    return done.stdout, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    return process.stdout, process.stderr
 
 
 @pytest.mark.long
@@ -386,9 +386,9 @@ def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
 def test_a_full_disk_is_a_storage_error_and_takes_no_slot(path: Path, clock: ManualClock) -> None:
     shared = file_budget(path, clock, 10_000)
     shared._store._connection.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]
-    taken = 0
+    slots = 0
     with pytest.raises(StorageError, match=r"full.*free some space"):  # noqa: PT012  it fails when the pages it has are used up
         while True:
             shared.acquire()
-            taken += 1
-    assert shared.used() == taken
+            slots += 1
+    assert shared.used() == slots

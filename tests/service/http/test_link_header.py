@@ -87,9 +87,9 @@ def test_another_library_reads_the_same(header: str) -> None:
         (link.target, [(name.lower(), value) for name, value in link.attributes])
         for link in httplink.parse_link_header(header).links
     ]
-    found = parse_links([header])
-    assert [(link.target, list(link.parameters)) for link in found.links] == expected
-    assert not found.garbled
+    parsed_header = parse_links([header])
+    assert [(link.target, list(link.parameters)) for link in parsed_header.links] == expected
+    assert not parsed_header.garbled
 
 
 @pytest.mark.parametrize(

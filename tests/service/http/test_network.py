@@ -64,8 +64,8 @@ def test_a_proxy_sees_neither_sign_in_nor_request(
     client = client_for(LIBRARY)
     with pytest.raises(TemporaryError, match="the proxy refused: 407 Proxy Authentication Required"):
         client.get(f"{LIBRARY}/api/v2/publications")
-    assert {(one.method, one.target) for one in proxy.received} == {("CONNECT", "library.example.org:443")}
-    assert not any("authorization" in one.headers for one in proxy.received)
+    assert {(request.method, request.target) for request in proxy.received} == {("CONNECT", "library.example.org:443")}
+    assert not any("authorization" in request.headers for request in proxy.received)
     assert client.requests == 0
     assert Budget(LocalState(tmp_path / "state.db"), LIBRARY, 1, ManualClock()).used() == 0
 

@@ -30,17 +30,17 @@ BASE = "https://library.example.org/main"
 
 def goes_through(url: str, base_url: str = BASE) -> bool:
     """Whether an origin-checked transport sends a request to `url`."""
-    sent: list[httpx.Request] = []
+    requests: list[httpx.Request] = []
 
     def take(request: httpx.Request) -> httpx.Response:
-        sent.append(request)
+        requests.append(request)
         return httpx.Response(200)
 
     pinned = OriginTransport(httpx.MockTransport(take), base_url=base_url)
     try:
         pinned.handle_request(httpx.Request("GET", url))
     except ForeignOriginError:
-        assert sent == []
+        assert requests == []
         return False
     return True
 
@@ -87,7 +87,7 @@ def test_only_the_tenants_own_paths_are_allowed(url: str) -> None:
 
 
 addresses = st.builds(
-    lambda scheme, user, host, port, path, rest: f"{scheme}{user}{host}{port}{path}{rest}",
+    lambda scheme, user, host, port, path, ending: f"{scheme}{user}{host}{port}{path}{ending}",
     st.sampled_from(["https://", "http://", "//", "HTTPS://", "https:", ""]),
     st.sampled_from(["", "", "me@", "me:pw@", "library.example.org@"]),
     st.sampled_from(["library.example.org", "LIBRARY.example.org", "elsewhere.example", "127.0.0.1", "[::1]"]),
@@ -134,7 +134,7 @@ def test_a_link_to_our_own_path_elsewhere_counts_as_ours(
     serve: Serve, client_for: ClientFor, host: str, query: str
 ) -> None:
     """Behind a proxy, a service names the host that it sees itself. Nothing is sent there (I2)."""
-    other = serve(lambda _: Answer({"records": []}))
+    foreign_server = serve(lambda _: Answer({"records": []}))
     address: list[str] = []
 
     def answer(request: Received) -> Answer:
@@ -142,13 +142,13 @@ def test_a_link_to_our_own_path_elsewhere_counts_as_ours(
             return Answer({"records": [{"id": 2}]}, headers={"x-total": "2"})
         return Answer({"records": [{"id": 1}]}, headers={"x-total": "2", "link": f'<{address[0]}>; rel="next"'})
 
-    own = serve(answer)
+    library = serve(answer)
     address.append(
-        f"{host.format(other=other.url, other_port=other.port, own_port=own.port)}/api/v2/publications?{query}"
+        f"{host.format(other=foreign_server.url, other_port=foreign_server.port, own_port=library.port)}/api/v2/publications?{query}"
     )
-    pages = list(Listing(client_for(own.url), ["publications"]).pages())
+    pages = list(Listing(client_for(library.url), ["publications"]).pages())
     assert [record for page in pages for record in page.ids] == [1, 2]
-    assert other.received == []
+    assert foreign_server.received == []
 
 
 @pytest.mark.parametrize(
@@ -170,15 +170,17 @@ def test_a_foreign_link_ends_the_listing_and_nothing_is_sent_there(
     serve: Serve, client_for: ClientFor, link: str
 ) -> None:
     """I2: a Link to another origin stops the run; both servers report what they received."""
-    other = serve(lambda _: Answer({"records": []}))
+    foreign_server = serve(lambda _: Answer({"records": []}))
     leads: list[Script] = []
-    own = serve(lambda request: leads[0](request))  # noqa: PLW0108  its own address is known only when it runs
-    leads.append(page_with_link(link.format(other=other.url, other_port=other.port, own_port=own.port)))
-    client = client_for(own.url)
+    library = serve(lambda request: leads[0](request))  # noqa: PLW0108  its own address is known only when it runs
+    leads.append(
+        page_with_link(link.format(other=foreign_server.url, other_port=foreign_server.port, own_port=library.port))
+    )
+    client = client_for(library.url)
     with pytest.raises(ForeignOriginError, match="Nothing was sent there"):
         list(Listing(client, ["publications"]).pages())
-    assert other.received == []
-    assert [request.path for request in own.received] == ["/api/v2/publications"]
+    assert foreign_server.received == []
+    assert [request.path for request in library.received] == ["/api/v2/publications"]
     assert client.requests == 1
 
 
@@ -215,22 +217,22 @@ def test_a_redirect_that_changes_a_slash_is_followed(
 
     Once for each list: a redirect costs budget, too.
     """
-    other = serve(lambda _: Answer({"records": []}))
+    foreign_server = serve(lambda _: Answer({"records": []}))
 
     def redirect(request: Received) -> str | None:
         if request.path.endswith("/"):
             return None
         query = request.target.partition("?")[2]
         facts = {"path": request.path, "target": f"{request.path}/?{query}", "host": request.headers["host"]}
-        return location.format(**facts, other=other.port)
+        return location.format(**facts, other=foreign_server.port)
 
-    own = serve(pages_behind(redirect, status))
-    pages = list(Listing(client_for(own.url), [f"publications{slash}"]).pages())
+    library = serve(pages_behind(redirect, status))
+    pages = list(Listing(client_for(library.url), [f"publications{slash}"]).pages())
     assert [record for page in pages for record in page.ids] == [1, 2]
     way = [] if slash else ["/api/v2/publications"]
-    assert [request.path for request in own.received] == [*way, "/api/v2/publications/", "/api/v2/publications/"]
-    assert {request.query["per_page"] for request in own.received} == {"50"}
-    assert other.received == []
+    assert [request.path for request in library.received] == [*way, "/api/v2/publications/", "/api/v2/publications/"]
+    assert {request.query["per_page"] for request in library.received} == {"50"}
+    assert foreign_server.received == []
 
 
 @pytest.mark.parametrize(
@@ -246,10 +248,10 @@ def test_a_redirect_that_changes_a_slash_is_followed(
 )
 def test_no_other_redirect_is_followed(serve: Serve, client_for: ClientFor, location: str) -> None:
     """I2: another host, another folder, other parameters, no address."""
-    own = serve(pages_behind(lambda request: location.format(path=request.path, host=request.headers["host"])))
+    library = serve(pages_behind(lambda request: location.format(path=request.path, host=request.headers["host"])))
     with pytest.raises(ProtocolError, match=r"redirects to http:.*correct base_url"):
-        client_for(own.url).get(f"{own.url}/api/v2/publications?page=1")
-    assert len(own.received) == 1
+        client_for(library.url).get(f"{library.url}/api/v2/publications?page=1")
+    assert len(library.received) == 1
     circle = serve(pages_behind(lambda request: request.path.removesuffix("/") + "/" * (request.path[-1] != "/")))
     with pytest.raises(ProtocolError, match="back to it"):
         client_for(circle.url).get(f"{circle.url}/api/v2/publications?page=1")
@@ -280,10 +282,10 @@ OTHER_PAGES = [
 @pytest.mark.parametrize("target", [*SIGN_IN_PAGES, *OTHER_PAGES])
 def test_a_redirect_to_a_page_for_people(serve: Serve, client_for: ClientFor, target: str) -> None:
     """A refused sign-in (exit status 4), or a service that is away: the page is named, and nothing is sent there."""
-    own = serve(lambda _: Answer(status=302, headers={"Location": target}))
+    library = serve(lambda _: Answer(status=302, headers={"Location": target}))
     shown = rf"redirects to \S*{re.escape(target.partition('?')[0])}, "
     with pytest.raises(BookferryError, match=shown) as caught:
-        client_for(own.url).get(f"{own.url}/api/v2/publications")
+        client_for(library.url).get(f"{library.url}/api/v2/publications")
     if target in SIGN_IN_PAGES:
         assert isinstance(caught.value, SignInError)
         assert re.search(r"a page for people to sign in: .*Check user name", str(caught.value))
@@ -291,7 +293,7 @@ def test_a_redirect_to_a_page_for_people(serve: Serve, client_for: ClientFor, ta
         assert isinstance(caught.value, ProtocolError)
         assert "which is no API" in str(caught.value)
     assert "return_to" not in str(caught.value)
-    assert len(own.received) == 1
+    assert len(library.received) == 1
 
 
 @pytest.mark.parametrize(
@@ -299,19 +301,19 @@ def test_a_redirect_to_a_page_for_people(serve: Serve, client_for: ClientFor, ta
 )
 def test_a_write_is_never_sent_on(serve: Serve, client_for: ClientFor, method: str, kind: type[BookferryError]) -> None:
     """The error names where it would have gone."""
-    own = serve(lambda request: Answer(status=308, headers={"Location": f"{request.path}/"}))
+    library = serve(lambda request: Answer(status=308, headers={"Location": f"{request.path}/"}))
     with pytest.raises(kind, match="/api/v2/publications/"):
-        client_for(own.url).write(method, "publications", {"title": "x"})
-    assert len(own.received) == 1
+        client_for(library.url).write(method, "publications", {"title": "x"})
+    assert len(library.received) == 1
 
 
 @pytest.mark.parametrize("auth", [httpx.BasicAuth("me", "pw"), SessionCookieAuth(SessionCookie("ab12"))])
 def test_cookies_set_by_answers_never_travel(serve: Serve, client_for: ClientFor, auth: httpx.Auth) -> None:
     """I2, I10: a session that a response starts must not replace our sign-in."""
     cookies = {"Set-Cookie": "_library_session=planted; Path=/; Domain=127.0.0.1"}
-    own = serve(lambda _: Answer([], headers=cookies))
-    client = client_for(own.url, auth=auth)
+    library = serve(lambda _: Answer([], headers=cookies))
+    client = client_for(library.url, auth=auth)
     for _ in range(2):
-        client.get(f"{own.url}/api/v2/publications")
-    assert own.received[0].headers == own.received[1].headers
-    assert not any("planted" in value for value in own.received[1].headers.values())
+        client.get(f"{library.url}/api/v2/publications")
+    assert library.received[0].headers == library.received[1].headers
+    assert not any("planted" in value for value in library.received[1].headers.values())

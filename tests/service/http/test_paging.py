@@ -72,22 +72,22 @@ def test_only_a_link_from_this_page_leads_to_the_next(link: str, expected: httpx
 )
 def test_a_garbled_link_header_does_not_end_the_list(link: str, following: httpx.URL) -> None:
     """I4: the part that was lost may have named the next page, so pages are counted as without the header."""
-    found = read_paging_headers(httpx.Response(200, headers=[("Link", link)]), PAGE, 50)
-    assert Route().after(found) == following
+    headers = read_paging_headers(httpx.Response(200, headers=[("Link", link)]), PAGE, 50)
+    assert Route().after(headers) == following
 
 
 @given(st.text(st.sampled_from('<>;, ="relnxtpag?/&1\\\x7f:'), max_size=60))
 def test_any_link_header_is_understood_or_one_clear_error(header: str) -> None:
     """I13: page links from outside are untrusted."""
     try:
-        found = paging_headers(header)
+        headers = paging_headers(header)
     except ProtocolError:
         return
-    assert found.next is None or found.linked
+    assert headers.next is None or headers.linked
 
 
 def records(*ids: object) -> list[msgspec.Raw]:
-    return [msgspec.Raw(msgspec.json.encode({"id": one, "url": f"signed {object()}"})) for one in ids]
+    return [msgspec.Raw(msgspec.json.encode({"id": record_id, "url": f"signed {object()}"})) for record_id in ids]
 
 
 def test_one_empty_page_may_be_followed_but_not_a_second() -> None:

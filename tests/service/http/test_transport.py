@@ -65,9 +65,9 @@ def send(
 
 def seconds_until_free(budget: Budget, clock: ManualClock) -> float:
     """Returns how long the next request has to wait."""
-    asked = clock.monotonic()
+    start = clock.monotonic()
     budget.acquire().release()
-    return clock.monotonic() - asked
+    return clock.monotonic() - start
 
 
 TUNNEL: list[Step] = [(1.0, STARTED, b"CONNECT"), (1.0, COMPLETE, b"")]
@@ -111,9 +111,9 @@ def test_a_429_stops_every_request_for_the_full_time(
     tmp_path: Path, clock: ManualClock, headers: dict[str, str], seconds: float
 ) -> None:
     """I1: a 429 waits the full Retry-After; without one, a few seconds; an absurd one ends the run and stops no other run."""
-    paused, other = (Budget(LocalState(tmp_path / "state.db"), "library", 60, clock) for _ in range(2))
+    paused, second_budget = (Budget(LocalState(tmp_path / "state.db"), "library", 60, clock) for _ in range(2))
     send(paused, clock, [], httpx.Response(429, headers=headers))
-    assert seconds_until_free(other, clock) == pytest.approx(seconds)
+    assert seconds_until_free(second_budget, clock) == pytest.approx(seconds)
 
 
 def test_a_run_that_is_stopped_while_it_waits_keeps_no_slot(tmp_path: Path) -> None:

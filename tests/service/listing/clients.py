@@ -16,7 +16,7 @@ BASE = "https://library.example.org"
 
 
 @pytest.fixture(scope="module")
-def one_budget(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Budget]:
+def unlimited_budget(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Budget]:
     """A budget without a limit for many clients: creating one takes longer than a walk."""
     budget = Budget(LocalState(tmp_path_factory.mktemp("budget") / "state.db"), BASE, 10_000_000, SystemClock())
     yield budget

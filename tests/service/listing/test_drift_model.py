@@ -19,9 +19,9 @@ from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.store.snapshots.captures import IdCounts
 from pipelines.store.snapshots.facts import ResourceFacts
-from tests.service.listing.clients import BASE, client_of, one_budget
+from tests.service.listing.clients import BASE, client_of, unlimited_budget
 
-__all__ = ["one_budget"]
+__all__ = ["unlimited_budget"]
 
 WALKS = 3
 
@@ -69,17 +69,19 @@ class MovingLibrary(httpx.BaseTransport):
 
     def page(self, ids: list[int]) -> tuple[int, bytes]:
         """Status and body of a page with these records."""
-        return 200, json.dumps({"records": [{"id": one, "read": len(self.asked)} for one in ids]}).encode()
+        return 200, json.dumps({"records": [{"id": record_id, "read": len(self.asked)} for record_id in ids]}).encode()
 
     def _change(self, changes: Sequence[Change]) -> None:
-        kinds = {kind for kind, _where in changes}
-        for kind, where in changes:
+        kinds = {kind for kind, _position in changes}
+        for kind, position in changes:
             if kind == "add" and not (kinds >= {"add", "delete"} and self._balanced_unseen()):
                 self.newest += 1
-                place = {"oldest first": len(self.ids), "newest first": 0}.get(self.order, where % (len(self.ids) + 1))
+                place = {"oldest first": len(self.ids), "newest first": 0}.get(
+                    self.order, position % (len(self.ids) + 1)
+                )
                 self.ids.insert(place, self.newest)
             elif kind == "delete" and self.ids:
-                self.throughout.discard(self.ids.pop(where % len(self.ids)))
+                self.throughout.discard(self.ids.pop(position % len(self.ids)))
 
     def _balanced_unseen(self) -> bool:
         """Whether no client could see that as many records were deleted as added.
@@ -92,14 +94,16 @@ class MovingLibrary(httpx.BaseTransport):
 def listed(library: MovingLibrary, budget: Budget) -> tuple[ResourceFacts, list[int], int]:
     """Does the work of `backup.read_raw` without the disk: returns the proof, the stored ids and the number of walks."""
     client = client_of(library, budget)
-    before = None
+    earlier_outcome = None
     for walk in range(1, WALKS + 1):
         listing = Listing(client, ["publications"], walk=walk)
-        facts, ids = proved(listing.facts, [one for page in listing.pages() for one in page.ids if one is not None])
+        facts, ids = proved(
+            listing.facts, [record_id for page in listing.pages() for record_id in page.ids if record_id is not None]
+        )
         restart = not facts.complete
-        if not restart or (found := (facts.records, facts.distinct_ids, facts.x_total)) == before:
+        if not restart or (outcome := (facts.records, facts.distinct_ids, facts.x_total)) == earlier_outcome:
             break
-        before = found
+        earlier_outcome = outcome
     return facts, ids, walk
 
 
@@ -107,8 +111,8 @@ def proved(listing: ListingFacts, ids: list[int]) -> tuple[ResourceFacts, list[i
     """Returns the verdict, and the ids in the raw table."""
     if listing.followed:
         ids = list(dict.fromkeys(ids))
-    twice = [one for one, count in Counter(ids).items() if count > 1]
-    return prove_listing(listing, IdCounts(len(ids), len(set(ids)), 0, list(twice))), ids
+    repeated_ids = [record_id for record_id, count in Counter(ids).items() if count > 1]
+    return prove_listing(listing, IdCounts(len(ids), len(set(ids)), 0, list(repeated_ids))), ids
 
 
 a_change = st.tuples(st.sampled_from(["add", "delete"]), st.integers(0, 200))
@@ -128,11 +132,13 @@ libraries = st.builds(
 @example(MovingLibrary(20, 5, "oldest first", [[], [], [("delete", 0), ("add", 0)]]))
 @example(MovingLibrary(20, 5, "oldest first", [[], [("delete", 0)]]))
 @example(MovingLibrary(20, 5, "newest first", [[], [("add", 0)] * 4]))
-def test_a_complete_listing_has_every_record_that_lived_throughout(one_budget: Budget, library: MovingLibrary) -> None:
+def test_a_complete_listing_has_every_record_that_lived_throughout(
+    unlimited_budget: Budget, library: MovingLibrary
+) -> None:
     """I4: the snapshot has every record that lived throughout, none twice, or is marked partial; and the listing ends."""
     library.__post_init__()
     library.asked.clear()
-    facts, ids, _walks = listed(library, one_budget)
+    facts, ids, _walks = listed(library, unlimited_budget)
     if facts.complete:
         assert library.throughout <= set(ids)
         assert len(ids) == len(set(ids))
@@ -147,11 +153,11 @@ def test_a_complete_listing_has_every_record_that_lived_throughout(one_budget: B
 @example(MovingLibrary(20, 5, "oldest first", [[], [], [], [("delete", 0), ("add", 0)]]))
 @example(MovingLibrary(20, 5, "newest first", [[("delete", 19), ("add", 0)], [("delete", 0)] * 3]))
 @example(MovingLibrary(20, 5, "newest first", [[("delete", 19)] * 4, [("add", 0)] * 4, [("delete", 19)] * 4]))
-def test_no_record_slips_past_a_walk_down_a_sorted_list(one_budget: Budget, library: MovingLibrary) -> None:
+def test_no_record_slips_past_a_walk_down_a_sorted_list(unlimited_budget: Budget, library: MovingLibrary) -> None:
     """I4: whatever changes between two requests, also as many additions as deletions; complete or not, in one walk."""
     library.__post_init__()
     library.asked.clear()
-    facts, ids, walks = listed(library, one_budget)
+    facts, ids, walks = listed(library, unlimited_budget)
     if walks == 1:
         assert library.throughout <= set(ids)
     if facts.complete:
@@ -160,11 +166,11 @@ def test_no_record_slips_past_a_walk_down_a_sorted_list(one_budget: Budget, libr
 
 @pytest.mark.long
 @pytest.mark.parametrize("order", ["oldest first", "newest first"])
-def test_pairs_that_x_total_does_not_show_are_followed(one_budget: Budget, order: str) -> None:
+def test_pairs_that_x_total_does_not_show_are_followed(unlimited_budget: Budget, order: str) -> None:
     """One record is deleted and one added between the same two requests, every ten pages: complete, in one walk."""
     pairs = [[("add", 0), ("delete", 7 * page)] if page % 10 == 9 else [] for page in range(100)]
     library = MovingLibrary(5000, 50, order, pairs)
-    facts, ids, walks = listed(library, one_budget)
+    facts, ids, walks = listed(library, unlimited_budget)
     assert (facts.complete, walks, facts.x_total) == (True, 1, 5000)
     assert library.throughout <= set(ids)
     assert len(ids) == len(set(ids))
@@ -191,30 +197,30 @@ MOVED: dict[str, tuple[MovingLibrary, list[int], int]] = {
 
 
 @pytest.mark.parametrize("name", MOVED)
-def test_a_deletion_costs_few_more_requests(one_budget: Budget, name: str) -> None:
+def test_a_deletion_costs_few_more_requests(unlimited_budget: Budget, name: str) -> None:
     """Pages that show where the records went are read again, and no other."""
-    library, asked, deleted = MOVED[name]
-    facts, ids, walks = listed(library, one_budget)
+    library, pages, deleted = MOVED[name]
+    facts, ids, walks = listed(library, unlimited_budget)
     assert (facts.complete, walks, facts.deleted) == (True, 1, deleted)
     assert "people added or deleted records" in facts.notes[0]
     assert library.throughout <= set(ids)
-    assert library.asked == asked
+    assert library.asked == pages
 
 
 @pytest.mark.parametrize(("changes", "walks"), [([], 1), ([[]] * 4 + [[("delete", 499)]], 2)])
 def test_a_list_that_only_begins_in_the_order_of_its_ids(
-    one_budget: Budget, changes: list[list[Change]], walks: int
+    unlimited_budget: Budget, changes: list[list[Change]], walks: int
 ) -> None:
     """At rest X-Total decides, as for a list in no order, and no request is added. If it moves, it needs another walk."""
     library = MovingLibrary(500, 50, "oldest first", changes)
     library.ids[210:290] = reversed(library.ids[210:290])
-    facts, ids, read = listed(library, one_budget)
-    assert (facts.complete, facts.problems, read) == (True, [], walks)
+    facts, ids, walk_count = listed(library, unlimited_budget)
+    assert (facts.complete, facts.problems, walk_count) == (True, [], walks)
     assert library.throughout <= set(ids)
     assert changes or len(library.asked) == 10
 
 
-def test_a_missing_last_page_is_no_error_where_records_were_deleted(one_budget: Budget) -> None:
+def test_a_missing_last_page_is_no_error_where_records_were_deleted(unlimited_budget: Budget) -> None:
     """X-Total of the page before it confirms that the list has become shorter."""
 
     class Refusing(MovingLibrary):
@@ -222,7 +228,7 @@ def test_a_missing_last_page_is_no_error_where_records_were_deleted(one_budget: 
             return super().page(ids) if ids else (404, b"{}")
 
     library = Refusing(201, 50, "oldest first", [[("delete", 3)] * 2])
-    facts, ids, _walks = listed(library, one_budget)
+    facts, ids, _walks = listed(library, unlimited_budget)
     assert facts.complete
     assert library.throughout <= set(ids)
     assert library.asked[:3] == [1, 5, 4]

@@ -19,11 +19,11 @@ from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.service.listing.page_checkpoint import WalkLog
 from pipelines.store.snapshots.facts import ResourceFacts
-from tests.service.listing.clients import client_of, one_budget
+from tests.service.listing.clients import client_of, unlimited_budget
 from tests.service.listing.test_drift_model import MovingLibrary, proved
 from tests.service.manual_clock import ManualClock
 
-__all__ = ["one_budget"]
+__all__ = ["unlimited_budget"]
 
 ANSWERS = {
     **{str(status): (status, b'{"error": {"code": "E", "message": "M"}}') for status in (403, 404, 422, 500)},
@@ -107,11 +107,11 @@ def shows_that_it_is_served(library: GappyLibrary) -> bool:
 @example(GappyLibrary(75, 25, "oldest first", [], link=False, bad=[0, 60], answer="403"), 0)
 @example(GappyLibrary(41, 20, "oldest first", [], link=False, bad=[0, 40], answer="403"), 0)
 def test_at_rest_every_other_record_is_read_and_each_gap_is_named(
-    one_budget: Budget, library: GappyLibrary, stop: int
+    unlimited_budget: Budget, library: GappyLibrary, stop: int
 ) -> None:
     """Also where the walk is resumed after some pages."""
     library.asked.clear()
-    walk, facts, ids = walked(library, one_budget, stop)
+    walk, facts, ids = walked(library, unlimited_budget, stop)
     assert Counter(ids) == Counter(library.ids) - Counter(library.cannot)
     assert facts.complete == (not library.cannot)
     named = {library.ids[place - 1] for gap in walk.gaps.values() for place in range(gap.place, gap.last + 1)}
@@ -135,13 +135,13 @@ def test_at_rest_every_other_record_is_read_and_each_gap_is_named(
     )
 )
 def test_what_counts_as_complete_has_every_record_that_lived_throughout(
-    one_budget: Budget, library: GappyLibrary
+    unlimited_budget: Budget, library: GappyLibrary
 ) -> None:
     """Also where the list moves while the parts of a page are read, one by one."""
     library.__post_init__()
     library.asked.clear()
     with suppress(BookferryError):  # nothing of it can be read
-        _walk, facts, ids = walked(library, one_budget)
+        _walk, facts, ids = walked(library, unlimited_budget)
         if facts.complete:
             assert library.throughout <= set(ids)
             assert len(ids) == len(set(ids))

@@ -29,10 +29,10 @@ from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
 from pipelines.service.listing.prefetch import MAX_AHEAD, QUICK, PrefetchDepth
 from tests.service.conftest import ClientFor, Serve
-from tests.service.listing.clients import client_of, one_budget
+from tests.service.listing.clients import client_of, unlimited_budget
 from tests.service.scripted import Answer, Received, Script
 
-__all__ = ["one_budget"]  # a fixture
+__all__ = ["unlimited_budget"]  # a fixture
 
 
 ENDPOINTS = ("publications/all", "publications")
@@ -78,7 +78,7 @@ class ModelService(httpx.BaseTransport):
                 404, json={"error": {"code": "RecordNotFound", "message": "Requested record not found"}}
             )
         total = self.total_at(number)
-        chosen = [{"id": one} for one in range((number - 1) * size + 1, min(number * size, total) + 1)]
+        chosen = [{"id": record_id} for record_id in range((number - 1) * size + 1, min(number * size, total) + 1)]
         if not self.sorted:
             chosen[:2] = reversed(chosen[:2])
         headers = [("X-Total", str(total))] if self.x_total else []
@@ -91,11 +91,11 @@ class ModelService(httpx.BaseTransport):
 
     def _link(self, url: httpx.URL, number: int, size: int) -> str:
         last = max(1, ceil(self.total_at(number) / size))
-        there = {"first": 1, "prev": number - 1, "next": number + 1, "last": last}
+        pages = {"first": 1, "prev": number - 1, "next": number + 1, "last": last}
         if self.link == "next only":
-            del there["first"], there["last"]
+            del pages["first"], pages["last"]
         return ", ".join(
-            f'<{self._address(url, page)}>; rel="{rel}"' for rel, page in there.items() if 1 <= page <= last
+            f'<{self._address(url, page)}>; rel="{rel}"' for rel, page in pages.items() if 1 <= page <= last
         )
 
     def _address(self, url: httpx.URL, page: int) -> str:
@@ -137,13 +137,13 @@ def listing_of(service: httpx.BaseTransport, budget: Budget, endpoints: tuple[st
 @given(models)
 @example(ModelService(400, page_size=10, link="none", latencies=[0.004, 0.0, 0.001]))
 @example(ModelService(101, page_size=25, link="without size", x_total=False, has_all=False))
-def test_every_record_comes_once_with_one_request_a_page(one_budget: Budget, service: ModelService) -> None:
+def test_every_record_comes_once_with_one_request_a_page(unlimited_budget: Budget, service: ModelService) -> None:
     """I4: every page size, form of links, count and latency.
 
     The listing takes ceil(N/50) requests, at most one more; here with the service's own page size.
     """
     service.asked.clear()
-    listing = listing_of(service, one_budget)
+    listing = listing_of(service, unlimited_budget)
     pages = list(listing.pages())
     assert sorted(number for page in pages for number in page.ids if number) == list(range(1, service.total + 1))
     assert service.sorted or [page.number for page in pages] == [*range(1, len(pages) + 1)], (
@@ -167,16 +167,16 @@ class Leading(ModelService):
     road: dict[int, int]
 
     def _link(self, url: httpx.URL, number: int, size: int) -> str:
-        there = self.road.get(number, number + 1)
+        target = self.road.get(number, number + 1)
         return (
-            f'<{self._address(url, there)}>; rel="next"'
-            if (there - 1) * size < self.total
+            f'<{self._address(url, target)}>; rel="next"'
+            if (target - 1) * size < self.total
             else '<?page=1>; rel="first"'
         )
 
 
 @pytest.mark.parametrize("road", [{1: 3}, {5: 7}, {5: 9, 10: 20}, {2: 12, 13: 3, 11: 21}])
-def test_an_unforeseen_link_is_followed(one_budget: Budget, road: dict[int, int]) -> None:
+def test_an_unforeseen_link_is_followed(unlimited_budget: Budget, road: dict[int, int]) -> None:
     """service.md#lists, "Link decides": no linked page is skipped, none comes twice, and wasted requests stay bounded."""
     service = Leading(1500, sorted=False, latencies=[0.002, 0.0])
     service.road = road
@@ -184,7 +184,7 @@ def test_an_unforeseen_link_is_followed(one_budget: Budget, road: dict[int, int]
     while number <= 30:
         expected.append(number)
         number = road.get(number, number + 1)
-    listing = listing_of(service, one_budget)
+    listing = listing_of(service, unlimited_budget)
     assert ids(listing) == [(page - 1) * 50 + k for page in expected for k in (2, 1, *range(3, 51))]
     assert len(service.asked) <= len(expected) + MAX_AHEAD
 
@@ -192,29 +192,31 @@ def test_an_unforeseen_link_is_followed(one_budget: Budget, road: dict[int, int]
 class Watched(ModelService):
     """Counts the requests that are under way at once."""
 
-    now = most = 0
+    current = peak = 0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Respond, and count meanwhile."""
         with self._lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
+            self.current += 1
+            self.peak = max(self.peak, self.current)
         try:
             return super().handle_request(request)
         finally:
             with self._lock:
-                self.now -= 1
+                self.current -= 1
 
 
 @pytest.mark.parametrize("sorted_by_id", [True, False])
-def test_latency_is_hidden_by_pages_fetched_ahead(one_budget: Budget, *, sorted_by_id: bool) -> None:
+def test_latency_is_hidden_by_pages_fetched_ahead(unlimited_budget: Budget, *, sorted_by_id: bool) -> None:
     """At 2 seconds of latency per page, the budget still is the only limit: many pages are in flight at once."""
     service = Watched(1000, latencies=[0.5], sorted=sorted_by_id)
-    assert len(ids(listing_of(service, one_budget))) == 1000
-    assert QUICK <= service.most <= MAX_AHEAD
+    assert len(ids(listing_of(service, unlimited_budget))) == 1000
+    assert QUICK <= service.peak <= MAX_AHEAD
 
 
-def test_pages_of_a_sorted_list_are_requested_in_turn(one_budget: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_of_a_sorted_list_are_requested_in_turn(
+    unlimited_budget: Budget, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A page that overtakes the page above it could miss a record. While the budget is the limit, none does."""
     depth = PrefetchDepth(60)
     for seconds, keeps_up in ((0.02, True), (10.0, False)):
@@ -222,8 +224,8 @@ def test_pages_of_a_sorted_list_are_requested_in_turn(one_budget: Budget, monkey
         assert depth.keeps_up == keeps_up
     monkeypatch.setattr(PrefetchDepth, "keeps_up", True)  # a busy machine is slow
     service = Watched(1000, latencies=[0.02])
-    assert len(ids(listing_of(service, one_budget))) == 1000
-    assert service.most == 1
+    assert len(ids(listing_of(service, unlimited_budget))) == 1000
+    assert service.peak == 1
 
 
 def test_large_pages_are_not_piled_up() -> None:
@@ -233,10 +235,10 @@ def test_large_pages_are_not_piled_up() -> None:
     assert depth.after(10.0, 1) == 4
 
 
-def test_a_reader_that_stops_asks_for_nothing_more(one_budget: Budget) -> None:
+def test_a_reader_that_stops_asks_for_nothing_more(unlimited_budget: Budget) -> None:
     """I9: only the pages in flight are wasted."""
     service = ModelService(50_000, latencies=[0.01])
-    pages = listing_of(service, one_budget).pages()
+    pages = listing_of(service, unlimited_budget).pages()
     next(pages)
     pages.close()  # type: ignore[attr-defined]
     wait_for_workers()
@@ -252,7 +254,7 @@ def wait_for_workers() -> None:
 
 
 @pytest.mark.parametrize("sorted_by_id", [True, False])
-def test_the_error_of_a_page_comes_where_the_page_would(one_budget: Budget, *, sorted_by_id: bool) -> None:
+def test_the_error_of_a_page_comes_where_the_page_would(unlimited_budget: Budget, *, sorted_by_id: bool) -> None:
     """I6: pages before it are delivered, none after it, and the listing's threads end."""
 
     class Refusing(ModelService):
@@ -261,10 +263,10 @@ def test_the_error_of_a_page_comes_where_the_page_would(one_budget: Budget, *, s
                 return httpx.Response(401, json={})
             return super().handle_request(request)
 
-    service, read = Refusing(1000, sorted=sorted_by_id, latencies=[0.0, 0.003]), list[int]()
+    service, numbers = Refusing(1000, sorted=sorted_by_id, latencies=[0.0, 0.003]), list[int]()
     with pytest.raises(SignInError):
-        read.extend(page.number for page in listing_of(service, one_budget).pages())
-    assert read == ([1, *range(20, 7, -1)] if sorted_by_id else [1, 2, 3, 4, 5, 6])
+        numbers.extend(page.number for page in listing_of(service, unlimited_budget).pages())
+    assert numbers == ([1, *range(20, 7, -1)] if sorted_by_id else [1, 2, 3, 4, 5, 6])
     wait_for_workers()
 
 
@@ -335,7 +337,11 @@ def paged(size: int, total: int, beyond: Answer) -> Script:
 
 UNPAGED: dict[str, tuple[Script, int, int]] = {
     "the same page again": (lambda _: Answer([{"id": 1}, {"id": 2}]), 2, 2),
-    "more than a page, the same again": (lambda _: Answer({"users": [{"id": one} for one in range(1, 121)]}), 120, 2),
+    "more than a page, the same again": (
+        lambda _: Answer({"users": [{"id": record_id} for record_id in range(1, 121)]}),
+        120,
+        2,
+    ),
     "then an empty page": (paged(50, 70, Answer([])), 70, 3),
     "an empty page after a full one": (paged(50, 100, Answer([])), 100, 3),
     "smaller pages than asked for": (paged(10, 35, Answer([])), 35, 5),
@@ -460,7 +466,7 @@ def test_a_hostile_service_ends_in_one_clear_error(serve: Serve, client_for: Cli
 
 @pytest.mark.parametrize("total", ["-5", "many", "", "1.5", "9" * 40, "0x10", "100000", "999999999999999"])
 @pytest.mark.parametrize("link", ["absolute", "none"])
-def test_an_absurd_x_total(one_budget: Budget, total: str, link: str) -> None:
+def test_an_absurd_x_total(unlimited_budget: Budget, total: str, link: str) -> None:
     """I13, I4: three pages are read all the same, few requests go beyond the end, and what is no number counts as not sent."""
 
     class Absurd(ModelService):
@@ -469,7 +475,7 @@ def test_an_absurd_x_total(one_budget: Budget, total: str, link: str) -> None:
             response.headers["X-Total"] = total
             return response
 
-    listing, announced = listing_of(Absurd(3, page_size=1, link=link), one_budget), len(total) in (6, 15)
+    listing, announced = listing_of(Absurd(3, page_size=1, link=link), unlimited_budget), len(total) in (6, 15)
     assert ids(listing) == [1, 2, 3]
     assert listing.facts.last_total == (int(total) if announced else None)
     assert listing.facts.totals_seen == announced

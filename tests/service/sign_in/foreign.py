@@ -71,10 +71,10 @@ class ForeignService:
         self.base_url = f"{self._server.url}/lib"
 
     def _answer(self, request: Received) -> Answer:
-        asked = Asked(request.method, request.target, request.headers, request.body)
+        api_request = Asked(request.method, request.target, request.headers, request.body)
         with self.lock:
-            self.asked.append(asked)
-            status, headers, content = self.handle(asked)
+            self.asked.append(api_request)
+            status, headers, content = self.handle(api_request)
         return Answer(content, status, {"content-type": "", **headers})
 
     def __enter__(self) -> Self:
@@ -86,20 +86,20 @@ class ForeignService:
 
     def count(self, path: str) -> int:
         """Return the requests to a path."""
-        return sum(asked.path == path for asked in self.asked)
+        return sum(request.path == path for request in self.asked)
 
     def tokens_asked(self, grant_type: str) -> list[Asked]:
         """Return the token requests of a grant type."""
-        return [asked for asked in self.asked if asked.form.get("grant_type") == grant_type]
+        return [request for request in self.asked if request.form.get("grant_type") == grant_type]
 
-    def handle(self, asked: Asked) -> tuple[int, dict[str, str], bytes]:
+    def handle(self, request: Asked) -> tuple[int, dict[str, str], bytes]:
         """Route the request."""
-        if asked.path == "/oauth/clients":
-            return self.register(json.loads(asked.body))
-        if asked.path == "/oauth/token":
-            return self.token(asked)
-        if asked.path.startswith("/api/v3/"):
-            return self.api(asked)
+        if request.path == "/oauth/clients":
+            return self.register(json.loads(request.body))
+        if request.path == "/oauth/token":
+            return self.token(request)
+        if request.path.startswith("/api/v3/"):
+            return self.api(request)
         return 404, {}, b""
 
     def register(self, metadata: Mapping[str, Any]) -> tuple[int, dict[str, str], bytes]:
@@ -123,39 +123,39 @@ class ForeignService:
             f"{query['redirect_uri']}?{urlencode({name: value for name, value in answer.items() if value is not None})}"
         )
 
-    def token(self, asked: Asked) -> tuple[int, dict[str, str], bytes]:
+    def token(self, request: Asked) -> tuple[int, dict[str, str], bytes]:
         """Issue tokens (RFC 6749, 4.1.3 and 6)."""
         kind = {"content-type": self.liberties.content_type}
         if self.liberties.refusal is not None:
             return self.liberties.refusal[0], kind, self.liberties.refusal[1]
-        if not self.knows(asked):
+        if not self.knows(request):
             return 401, kind, b'{"error": "invalid_client"}'
-        if asked.form["grant_type"] == "authorization_code":
-            hashed = hashlib.sha256(asked.form.get("code_verifier", "").encode()).digest()
+        if request.form["grant_type"] == "authorization_code":
+            hashed = hashlib.sha256(request.form.get("code_verifier", "").encode()).digest()
             challenge = base64.urlsafe_b64encode(hashed).rstrip(b"=").decode()
-            expected = self.challenges.pop(asked.form["code"], None)
+            expected = self.challenges.pop(request.form["code"], None)
             if expected is None or expected not in ("", challenge):
                 return 400, kind, b'{"error": "invalid_grant"}'
-        elif asked.form["refresh_token"] not in self.refresh:
+        elif request.form["refresh_token"] not in self.refresh:
             return 400, kind, b'{"error": "invalid_grant", "error_description": "not yours"}'
-        return 200, kind, json.dumps(self.liberties.token(self.mint(asked))).encode()
+        return 200, kind, json.dumps(self.liberties.token(self.mint(request))).encode()
 
-    def knows(self, asked: Asked) -> bool:
+    def knows(self, request: Asked) -> bool:
         """Whether the client authenticates in the registered way."""
         method, secret = self.liberties.auth, self.liberties.secret
         if method == "client_secret_basic":
-            pair = base64.b64decode(asked.headers.get("authorization", "Basic ")[6:]).decode().split(":")
+            pair = base64.b64decode(request.headers.get("authorization", "Basic ")[6:]).decode().split(":")
             return [unquote_plus(part) for part in pair] == ["foreign client", secret]
         if method == "client_secret_post":
-            return asked.form.get("client_secret") == secret and asked.form.get("client_id") == "foreign client"
-        return asked.form.get("client_id") == "foreign client"
+            return request.form.get("client_secret") == secret and request.form.get("client_id") == "foreign client"
+        return request.form.get("client_id") == "foreign client"
 
-    def mint(self, asked: Asked) -> Token:
+    def mint(self, request: Asked) -> Token:
         """Issue a new pair of tokens."""
         access = secrets.token_urlsafe(16)
-        refresh = secrets.token_urlsafe(16) if self.liberties.rotates else asked.form.get("refresh_token", "the one")
+        refresh = secrets.token_urlsafe(16) if self.liberties.rotates else request.form.get("refresh_token", "the one")
         self.access.add(access)
-        self.refresh.discard(asked.form.get("refresh_token", ""))
+        self.refresh.discard(request.form.get("refresh_token", ""))
         self.refresh.add(refresh)
         return {
             "access_token": access,
@@ -165,16 +165,16 @@ class ForeignService:
             "scope": self.scope,
         }
 
-    def api(self, asked: Asked) -> tuple[int, dict[str, str], bytes]:
+    def api(self, request: Asked) -> tuple[int, dict[str, str], bytes]:
         """Return one of 200 pages, for any valid token."""
-        token = asked.headers.get("authorization", "").removeprefix("Bearer ")
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
         if token not in self.access:
             return (
                 401,
                 {"WWW-Authenticate": self.liberties.challenge},
                 b'{"error": {"code": "Unauthorized", "message": "no"}}',
             )
-        page = int(asked.query.get("page", "1"))
+        page = int(request.query.get("page", "1"))
         url = f"{self.base_url}/api/v3/publications?per_page=50&page="
         links = [f'<{url}{page + 1}>; rel="next"', f'<{url}200>; rel="last"'] if page < 200 else []
         records = [{"id": page * 50 + number, "title": "A title"} for number in range(50)]

@@ -38,7 +38,7 @@ tokens = "sign-ins"
 base_url = "{base_url}"
 api = "v3"
 requests_per_minute = 100000
-{more}
+{tenant_lines}
 """
 
 
@@ -85,11 +85,11 @@ class Home:
 
     @classmethod
     def make(
-        cls, folder: Path, base_url: str, sandbox: SandboxProcess | None = None, more: str = "", top: str = ""
+        cls, folder: Path, base_url: str, sandbox: SandboxProcess | None = None, tenant_lines: str = "", top: str = ""
     ) -> Home:
         """Write the configuration."""
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "bookferry.toml").write_text(CONFIG.format(base_url=base_url, more=more, top=top))
+        (folder / "bookferry.toml").write_text(CONFIG.format(base_url=base_url, tenant_lines=tenant_lines, top=top))
         (folder / "library-data").mkdir(exist_ok=True)
         return cls(folder, base_url, sandbox)
 
@@ -135,7 +135,7 @@ class Home:
     def refreshes(self) -> int:
         """Return the number of requests to the token endpoint."""
         assert self.sandbox is not None
-        return sum(seen["path"].endswith("/oauth/token") for seen in self.sandbox.requests())
+        return sum(request["path"].endswith("/oauth/token") for request in self.sandbox.requests())
 
     def start(self, work: Callable[..., object], *arguments: object) -> BaseProcess:
         """Start a function in a process of its own, with this home as its first argument."""

@@ -39,9 +39,9 @@ def visit(tmp_path: Path) -> Iterator[Visit]:
     """Starts such a server, and creates a configuration for it."""
     with ExitStack() as stack:
 
-        def start(liberties: Liberties | None = None, more: str = "") -> tuple[Home, ForeignService]:
+        def start(liberties: Liberties | None = None, tenant_lines: str = "") -> tuple[Home, ForeignService]:
             service = stack.enter_context(ForeignService(liberties))
-            return Home.make(tmp_path / "home", service.base_url, more=more), service
+            return Home.make(tmp_path / "home", service.base_url, tenant_lines=tenant_lines), service
 
         yield start
 
@@ -50,8 +50,8 @@ def visit(tmp_path: Path) -> Iterator[Visit]:
 def expired(visit: Visit) -> Visit:
     """The same, signed in with an access token that has ended."""
 
-    def start(*options: Any, **more: Any) -> tuple[Home, ForeignService]:
-        home, service = visit(*options, **more)
+    def start(*arguments: Any, **options: Any) -> tuple[Home, ForeignService]:
+        home, service = visit(*arguments, **options)
         sign_in(home, service)
         service.access.clear()
         return home, service
@@ -102,11 +102,11 @@ def test_liberties_of_an_authorization_server(visit: Visit, liberties: Liberties
         assert home.read().headers["x-total"] == "10000"
         assert home.grant.refreshes == number
     assert home.grant.scopes == SCOPES
-    refreshed = [asked.form["refresh_token"] for asked in service.tokens_asked("refresh_token")]
+    refreshed = [request.form["refresh_token"] for request in service.tokens_asked("refresh_token")]
     assert (len(set(refreshed)) == 1) is not liberties.rotates
     assert all(
-        set(asked.form) == {"grant_type", "refresh_token", "client_id"}
-        for asked in service.tokens_asked("refresh_token")
+        set(request.form) == {"grant_type", "refresh_token", "client_id"}
+        for request in service.tokens_asked("refresh_token")
     )
 
 
@@ -128,7 +128,7 @@ def test_confidential_clients(expired: Visit, auth: str) -> None:
 
     The secret is stored, because it is issued once.
     """
-    home, service = expired(more=f'client_auth = "{auth}"')
+    home, service = expired(tenant_lines=f'client_auth = "{auth}"')
     assert home.read().status_code == 200
     exchange = service.tokens_asked("authorization_code")[0]
     assert exchange.form["resource"] == f"{service.base_url}/api/v3"
@@ -139,8 +139,8 @@ def test_confidential_clients(expired: Visit, auth: str) -> None:
 
 def test_a_client_that_an_administrator_issued(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     """service.md#clients: an issued client is always confidential. A rotated secret is reported, exit 2."""
-    more = 'client_id = "foreign client"\nclient_secret_env = "FOREIGN_SECRET"\nredirect_uri = "https://connector.example/callback"'
-    home, service = visit(Liberties(secret="s3cret of the administrator", auth="client_secret_basic"), more)
+    tenant_lines = 'client_id = "foreign client"\nclient_secret_env = "FOREIGN_SECRET"\nredirect_uri = "https://connector.example/callback"'
+    home, service = visit(Liberties(secret="s3cret of the administrator", auth="client_secret_basic"), tenant_lines)
     with pytest.raises(ConfigurationError, match="FOREIGN_SECRET, which is not set"):
         sign_in(home, service)
     monkeypatch.setenv("FOREIGN_SECRET", "s3cret of the administrator")
@@ -242,8 +242,8 @@ def test_a_refused_code_names_the_remedy(visit: Visit, refusal: tuple[int, bytes
         home, service = visit(liberties)
         with pytest.raises(TemporaryError, match=r"response did not arrive.*bookferry login new` again"):
             sign_in(home, service)
-        asked = service.count("/oauth/clients"), service.count("/oauth/token")
-        assert asked in ((1, 1), (1, 0)), "registrations are few, and a code is good once: neither is repeated"
+        counts = service.count("/oauth/clients"), service.count("/oauth/token")
+        assert counts in ((1, 1), (1, 0)), "registrations are few, and a code is good once: neither is repeated"
 
 
 def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None:
@@ -285,10 +285,10 @@ def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None
 def test_an_answer_that_is_refused(visit: Visit, changes: dict[str, str | None], expected: str) -> None:
     """RFC 6749, 4.1.2.1 and 10.12; RFC 9207. The stored sign-in stays."""
     home, service = visit()
-    before = sign_in(home, service)
+    grant = sign_in(home, service)
     with pytest.raises(BookferryError, match=expected):
         sign_in(home, service, **changes)
-    assert home.grant == before
+    assert home.grant == grant
 
 
 @pytest.mark.parametrize(
@@ -351,15 +351,15 @@ def test_a_token_that_ends_in_the_middle_of_200_pages(visit: Visit) -> None:
     """I3: a 401 costs one refresh and no page, with many pages in flight."""
     home, service = visit()
     sign_in(home, service)
-    read = 0
+    record_count = 0
     with home.client() as client:
         listing = Listing(client, ["publications"])
         for page in listing.pages():
-            read += len(page.records)
+            record_count += len(page.records)
             if page.number == 100:
                 with service.lock:
                     service.access.clear()
-    assert (read, listing.facts.pages, home.grant.refreshes) == (10_000, 200, 1)
+    assert (record_count, listing.facts.pages, home.grant.refreshes) == (10_000, 200, 1)
     assert len(service.tokens_asked("refresh_token")) == 1
 
 
@@ -419,13 +419,13 @@ def test_a_refresh_is_noted_before_it_leaves_and_kept_before_it_is_used(expired:
     used: list[tuple[str, str]] = []
     issue, handle = service.token, service.api
 
-    def token(asked: Any) -> Any:
+    def token(request: Any) -> Any:
         noted.append(home.stored.refreshing_since)
-        return issue(asked)
+        return issue(request)
 
-    def api(asked: Any) -> Any:
-        used.append((asked.headers["authorization"].removeprefix("Bearer "), home.grant.access_token))
-        return handle(asked)
+    def api(request: Any) -> Any:
+        used.append((request.headers["authorization"].removeprefix("Bearer "), home.grant.access_token))
+        return handle(request)
 
     service.token, service.api = token, api  # type: ignore[method-assign]
     assert home.read().status_code == 200

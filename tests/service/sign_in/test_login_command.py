@@ -33,11 +33,11 @@ def run(home: Home, *arguments: str, variables: dict[str, str] | None = None, st
 @pytest.mark.long
 def test_login_by_a_browser(home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess) -> None:
     """$BROWSER opens, the response arrives at a loopback address, and the command prints exactly one JSON document."""
-    done = run(home, "login", "new", "--json", variables=browser())
-    assert done.status == 0, done.err
-    assert done.document["person"]["email"] == sandbox.user
-    assert done.document["scopes"] == list(SCOPES)
-    assert {job: state["complete"] for job, state in done.document["jobs"].items()} == {
+    outcome = run(home, "login", "new", "--json", variables=browser())
+    assert outcome.status == 0, outcome.err
+    assert outcome.document["person"]["email"] == sandbox.user
+    assert outcome.document["scopes"] == list(SCOPES)
+    assert {job: state["complete"] for job, state in outcome.document["jobs"].items()} == {
         "backup": True,
         "migration": True,
     }
@@ -46,7 +46,7 @@ def test_login_by_a_browser(home: Home, browser: Callable[..., dict[str, str]], 
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/callback", query["redirect_uri"])
     assert (query["response_type"], query["code_challenge_method"]) == ("code", "S256")
     assert query["resource"] == f"{home.base_url}/api/v3"
-    assert "noise of a browser" not in done.out
+    assert "noise of a browser" not in outcome.out
 
 
 @pytest.mark.long
@@ -57,7 +57,7 @@ def test_logging_in_again_registers_nothing(
     for options, scopes in (([], SCOPES), (["--for", "backup"], BACKUP_SCOPES), (["--new-client"], SCOPES)):
         assert run(home, "login", "new", *options, variables=browser()).status == 0
         assert home.grant.scopes == tuple(scopes)
-    assert sum(seen["path"].endswith("/oauth/clients") for seen in sandbox.requests()) == 2
+    assert sum(request["path"].endswith("/oauth/clients") for request in sandbox.requests()) == 2
     run(home, "login", "new", "--for", "nothing").assert_failed(2, "is not one of 'backup', 'migration'")
 
 
@@ -74,18 +74,18 @@ def test_fewer_scopes_say_which_job_will_not_work(  # noqa: PLR0917
     home: Home, browser: Callable[..., dict[str, str]], ticked: list[str], options: list[str], status: int, text: str
 ) -> None:
     """service.md#scopes: a token has the scopes that the person released on the consent page."""
-    done = run(home, "login", "new", *options, variables=browser(f"get(consent(url, person, {ticked!r}))"))
-    assert (done.status, text in done.out) == (status, True), done.out + done.err
+    outcome = run(home, "login", "new", *options, variables=browser(f"get(consent(url, person, {ticked!r}))"))
+    assert (outcome.status, text in outcome.out) == (status, True), outcome.out + outcome.err
     assert set(home.grant.scopes) == set(ticked)
 
 
 def test_a_refused_sign_in(home: Home, browser: Callable[..., dict[str, str]]) -> None:
     """Exit 4; the browser says where to look."""
     act = 'print(get(consent(url, person, decision="refuse")).text, file=sys.stderr)'
-    done = run(home, "login", "new", "--json", variables=browser(act))
-    assert done.status == 4
-    assert "refused on the consent page" in done.document["error"]
-    assert "The terminal shows" in done.err
+    outcome = run(home, "login", "new", "--json", variables=browser(act))
+    assert outcome.status == 4
+    assert "refused on the consent page" in outcome.document["error"]
+    assert "The terminal shows" in outcome.err
     assert home.stored.grant is None
 
 
@@ -106,10 +106,10 @@ def test_a_call_without_our_state_is_ignored_and_the_right_one_still_taken(
         "assert 'You can close this window' in right.text and right.headers['cache-control'] == 'no-store'\n"
         "print('the browser is content', file=sys.stderr)\n"
     )
-    done = run(home, "login", "new", variables=browser(act))
-    assert (done.status, done.err.count("Ignored: The response")) == (0, 6), done.err
-    assert "the browser is content" in done.err
-    assert "stolen" not in done.err
+    outcome = run(home, "login", "new", variables=browser(act))
+    assert (outcome.status, outcome.err.count("Ignored: The response")) == (0, 6), outcome.err
+    assert "the browser is content" in outcome.err
+    assert "stolen" not in outcome.err
     assert home.read().status_code == 200
 
 
@@ -119,7 +119,7 @@ def test_a_login_without_a_response_ends(
 ) -> None:
     """The message says how to go on. If the library does not know an issued client, a new registration would not help."""
     if issued:
-        home = Home.make(home.folder, home.base_url, more='client_id = "nobody"\nclient_secret_env = "ISSUED"')
+        home = Home.make(home.folder, home.base_url, tenant_lines='client_id = "nobody"\nclient_secret_env = "ISSUED"')
     for name, value in {"ISSUED": "of-nobody-at-all", **browser("pass")}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(login, "WAIT_SECONDS", 0.1)
@@ -132,8 +132,8 @@ def test_a_login_without_a_response_ends(
 @pytest.mark.parametrize("typed", ["", "\n\n", "http://127.0.0.1:1/callback?code=stolen&state=forged\n"])
 def test_the_end_of_the_input_ends_a_login_without_a_browser(home: Home, typed: str) -> None:
     """`--no-browser < /dev/null`: the answer can no longer be pasted, so the command does not wait."""
-    done = run(home, "login", "new", "--no-browser", stdin=typed)
-    done.assert_failed(4, "The input ended before an address or code was pasted", "Run the same command again")
+    outcome = run(home, "login", "new", "--no-browser", stdin=typed)
+    outcome.assert_failed(4, "The input ended before an address or code was pasted", "Run the same command again")
     assert home.stored.grant is None
 
 
@@ -164,7 +164,7 @@ def test_a_stop_of_login_speaks_of_the_sign_in(
 ) -> None:
     """Nothing about snapshots: a login makes none. The earlier sign-in stays."""
     home.sign_in(["library:read"])
-    before = home.grant
+    grant = home.grant
     with started(home, *options, **browser("pass")) as process:
         assert process.stderr is not None
         assert any(re.search(r"Waiting for the answer|paste it here:", line) for line in process.stderr)
@@ -173,7 +173,7 @@ def test_a_stop_of_login_speaks_of_the_sign_in(
     assert process.returncode == 128 + number
     assert [line for line in err.splitlines() if "noise of a browser" not in line] == [f"error: {STOPPED}"]
     assert not options or json.loads(out) == {"error": STOPPED, "exit_status": 128 + number}
-    assert home.grant == before
+    assert home.grant == grant
 
 
 @pytest.mark.long

@@ -57,7 +57,7 @@ def test_four_processes_share_one_sign_in(short_lived: Home, sandbox: SandboxPro
         assert process.exitcode == 0
     refreshed = short_lived.grant.refreshes
     assert refreshed >= 1
-    statuses = Counter(seen["status"] for seen in sandbox.requests() if seen["path"].endswith("/oauth/token"))
+    statuses = Counter(request["status"] for request in sandbox.requests() if request["path"].endswith("/oauth/token"))
     assert statuses == {200: refreshed + 1}, "the sign-in itself was one request of that kind"
     assert len(sandbox.control_get("oauth/grants?tenant=library")) == 1
 
@@ -94,5 +94,5 @@ def _ended(home: Home, process: BaseProcess) -> list[str]:
 
 def _lost_an_answer(sandbox: SandboxProcess, home: Home) -> bool:
     """Whether the service issued tokens that never arrived: it has more refreshes than we know of, and then refused one."""
-    statuses = [seen["status"] for seen in sandbox.requests() if seen["path"].endswith("/oauth/token")]
+    statuses = [request["status"] for request in sandbox.requests() if request["path"].endswith("/oauth/token")]
     return statuses[-1] == 400 and home.stored.ended is not None

@@ -103,10 +103,10 @@ def test_a_sign_in_that_was_revoked_says_so(signed_in: Home, sandbox: SandboxPro
     ) as caught:
         signed_in.read()
     assert caught.value.exit_status == 4
-    asked = len(sandbox.requests())
+    request_count = len(sandbox.requests())
     with pytest.raises(SignInError, match=re.escape(str(caught.value))):
         signed_in.read()
-    assert len(sandbox.requests()) == asked
+    assert len(sandbox.requests()) == request_count
     signed_in.sign_in()
     assert signed_in.read().status_code == 200
 

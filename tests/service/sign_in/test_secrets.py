@@ -30,10 +30,10 @@ def secrets_of(home: Home) -> set[str]:
     stored = home.stored
     assert stored.registration is not None
     assert stored.registration.client_secret
-    found = {stored.registration.client_secret}
+    secrets = {stored.registration.client_secret}
     if stored.grant is not None:
-        found |= {stored.grant.access_token, stored.grant.refresh_token or stored.grant.access_token}
-    return found
+        secrets |= {stored.grant.access_token, stored.grant.refresh_token or stored.grant.access_token}
+    return secrets
 
 
 @pytest.mark.long
@@ -56,9 +56,9 @@ def test_no_secret_of_a_run_is_left_anywhere(
     variables = {**browser(visit), "DAGSTER_HOME": str(dagster_home)}
 
     def run(*arguments: str, status: int = 0) -> None:
-        done = command.run(*arguments, folder=home.folder, variables=variables, seconds=2 * SECONDS)
-        assert done.status == status, done.err
-        outputs.extend((done.out, done.err))
+        outcome = command.run(*arguments, folder=home.folder, variables=variables, seconds=2 * SECONDS)
+        assert outcome.status == status, outcome.err
+        outputs.extend((outcome.out, outcome.err))
         secrets.update(secrets_of(home))
 
     run("login", "new")
@@ -73,8 +73,8 @@ def test_no_secret_of_a_run_is_left_anywhere(
     outputs += _renewed_by_dagster(home, dagster_home, success=False)
     run("backup", "new", status=4)
     outputs += capfd.readouterr()  # of the runs in this process
-    theirs = (str(answer), str(home.folder / "browser"), str(home.folder / "sign-ins"))
-    files = {path: text for path, text in texts_below(home.folder) if not path.startswith(theirs)}
+    allowed_places = (str(answer), str(home.folder / "browser"), str(home.folder / "sign-ins"))
+    files = {path: text for path, text in texts_below(home.folder) if not path.startswith(allowed_places)}
     assert any(name.endswith("manifest.json") for name in files)
     assert any("dagster-home" in name and name.endswith(".db") for name in files)
     assert len(secrets) >= 7
@@ -83,8 +83,10 @@ def test_no_secret_of_a_run_is_left_anywhere(
         for secret in secrets
         for form in (secret, quote(secret, safe=""), base64.b64encode(secret.encode()).decode())
     }
-    found = [(where, form) for where, text in [*files.items(), *enumerate(outputs)] for form in forms if form in text]
-    assert found == []
+    findings = [
+        (place, form) for place, text in [*files.items(), *enumerate(outputs)] for form in forms if form in text
+    ]
+    assert findings == []
     assert "Signature=" not in "".join(files.values()) + "".join(outputs)
 
 
@@ -94,11 +96,11 @@ def _renewed_by_dagster(home: Home, dagster_home: Path, *, success: bool) -> lis
     assert v3_tenants(settings) == ["new"]
     definitions = build_definitions(settings)
     with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
-        before = home.stored
+        stored = home.stored
         job = definitions.resolve_job_def("keep_signed_in")
         result = job.execute_in_process(instance=instance, raise_on_error=False)
         assert result.success is success
-        assert (home.stored != before) is success
+        assert (home.stored != stored) is success
         with dg.build_sensor_context(instance=instance, definitions=definitions) as context:
             watch = definitions.get_repository_def().get_sensor_def("sign_in_watch")
             tick = watch.evaluate_tick(context)

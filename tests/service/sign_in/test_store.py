@@ -114,19 +114,19 @@ def test_the_lease_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
 def test_a_process_killed_while_it_writes_leaves_the_old_or_the_new(store_for: Open) -> None:
     """I3, I5: never half of it."""
     write(store_for(), connection(0))
-    seen = set()
+    refreshes = set()
     for _ in range(2):
         writer = start(write_for_ever, store_for)
         while store_for().read() == connection(0):
             pass
         writer.kill()
         writer.join()
-        found = store_for().read()
-        assert found.grant is not None
-        assert found == connection(found.grant.refreshes)
-        seen.add(found.grant.refreshes)
+        sign_in = store_for().read()
+        assert sign_in.grant is not None
+        assert sign_in == connection(sign_in.grant.refreshes)
+        refreshes.add(sign_in.grant.refreshes)
         write(store_for(), connection(0))
-    assert 0 not in seen
+    assert 0 not in refreshes
 
 
 def test_secrets_that_were_read_from_a_store_are_in_no_message(store_for: Open) -> None:
@@ -146,7 +146,7 @@ def file_store(folder: Path) -> TokenStore:
 
 def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:
     """File mode 0600 (folder 0700), whatever the umask and the group of the data, and also if the file was wider before."""
-    before = os.umask(0)
+    umask = os.umask(0)
     try:
         store = file_store(tmp_path / "sign-ins")
         write(store, connection())
@@ -155,7 +155,7 @@ def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:
             leased.write(connection(1))
             files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "sign-ins").iterdir()}
     finally:
-        os.umask(before)
+        os.umask(umask)
     assert files == {f"{SIGN_INS_FILE}{ending}": 0o600 for ending in ("", "-wal", "-shm")}
     assert stat.S_IMODE(Path(store.place).parent.stat().st_mode) == 0o700
 

@@ -15,10 +15,10 @@ def test_a_post_with_an_expired_token_goes_again_with_a_new_one(home: Home, sand
     home.sign_in()
     sandbox.fault("jump", seconds=4000, path="/publications", method="POST")
     with home.client() as client:
-        made = client.write("POST", "publications", {"title": "Once only, whatever the token"})
+        publication = client.write("POST", "publications", {"title": "Once only, whatever the token"})
         ends = client.list_ends("publications")
-        client.write("DELETE", f"publications/{made['id']}")
-    assert [record["id"] for record in ends if record["title"] == made["title"]] == [made["id"]]
+        client.write("DELETE", f"publications/{publication['id']}")
+    assert [record["id"] for record in ends if record["title"] == publication["title"]] == [publication["id"]]
     assert home.grant.refreshes == 1
 
 
@@ -27,10 +27,10 @@ def test_a_delete_that_was_done_before_its_token_expired_has_succeeded(home: Hom
     """I8: the mark of the unclear first try survives the 401 in between."""
     home.sign_in()
     with home.client() as client:
-        made = client.write("POST", "publications", {"title": "To be removed"})
+        publication = client.write("POST", "publications", {"title": "To be removed"})
         sandbox.fault("status", status=500, when="after", method="DELETE")
         sandbox.fault("status", status=401, method="DELETE")
-        assert client.write("DELETE", f"publications/{made['id']}") is None
+        assert client.write("DELETE", f"publications/{publication['id']}") is None
 
 
 def test_a_post_that_is_refused_with_a_new_token_too_needs_a_person(home: Home, sandbox: SandboxProcess) -> None:
@@ -40,7 +40,7 @@ def test_a_post_that_is_refused_with_a_new_token_too_needs_a_person(home: Home, 
     sandbox.fault("status", status=401, method="POST", path="/publications", times=20)
     with home.client() as client, pytest.raises(SignInError, match="Run `bookferry login new`"):
         client.write("POST", "publications", {"title": "x"})
-    assert [one["path"].endswith("/publications") for one in sandbox.requests()].count(True) == 4
+    assert [request["path"].endswith("/publications") for request in sandbox.requests()].count(True) == 4
 
 
 @pytest.mark.long
