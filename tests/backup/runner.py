@@ -24,7 +24,7 @@ api = "v2"
 username_env = "TEST_USER"
 password_env = "TEST_PASSWORD"
 requests_per_minute = 100000
-{more}
+{tenant_lines}
 """
 
 
@@ -51,11 +51,11 @@ def ids_in(snapshot: Snapshot, table: str = "raw/publications") -> list[int]:
 
 
 class BackupRunner:
-    """Writes a configuration and runs backups with it. `more`: further lines for the tenant."""
+    """Writes a configuration and runs backups with it. `tenant_lines`: further lines for the tenant."""
 
-    def __init__(self, folder: Path, base_url: str, more: str = "", clock: Clock | None = None) -> None:
+    def __init__(self, folder: Path, base_url: str, tenant_lines: str = "", clock: Clock | None = None) -> None:
         self.config = folder / "bookferry.toml"
-        self.config.write_text(CONFIG.format(base_url=base_url, more=more))
+        self.config.write_text(CONFIG.format(base_url=base_url, tenant_lines=tenant_lines))
         self._clock = clock
 
     def library(self, **options: Any) -> Backup:

@@ -60,7 +60,7 @@ def test_a_new_name_and_a_new_day_are_loud(back_up: Backups, sandbox: SandboxPro
 
 
 @pytest.mark.parametrize(
-    ("day", "left", "expected"),
+    ("day", "days_left", "expected"),
     [
         (datetime(2026, 11, 1, 23, 59, tzinfo=UTC), 60, "Version 2 of the API ends in 60 days, on 31 December 2026."),
         (datetime(2026, 12, 30, tzinfo=UTC), 1, "Version 2 of the API ends in 1 day, on 31 December 2026."),
@@ -72,12 +72,12 @@ def test_a_new_name_and_a_new_day_are_loud(back_up: Backups, sandbox: SandboxPro
         ),
     ],
 )
-def test_the_days_that_v2_has_left(back_up: Backups, day: datetime, left: int, expected: str) -> None:
+def test_the_days_that_v2_has_left(back_up: Backups, day: datetime, days_left: int, expected: str) -> None:
     """Each backup says it, from 60 days before the end on."""
     early = back_up(datetime(2026, 10, 31, tzinfo=UTC))
     assert (early.days_left, [note for note in early.notes if note.startswith("Version 2")]) == (None, [])
     manifest = back_up(day)
-    assert manifest.days_left == left
+    assert manifest.days_left == days_left
     [note] = [note for note in manifest.notes if note.startswith("Version 2")]
     assert note == (
         f"{expected} Move to version 3: run `bookferry migrate plan old TARGET`, or only sign in with it (set api = \"v3\" for 'old' in "

@@ -73,7 +73,7 @@ NO_END: list[tuple[int | None, dict[str, int | None], datetime, type[BookferryEr
 """What all of version 2 answers, what some paths answer (None: the connection breaks), the day, the error, and what it says of versions."""
 
 
-@pytest.mark.parametrize(("version_2", "faults", "day", "kind", "said"), NO_END)
+@pytest.mark.parametrize(("version_2", "faults", "day", "kind", "remark"), NO_END)
 def test_nothing_else_is_an_end(  # noqa: PLR0917
     tmp_path: Path,
     sandbox: SandboxProcess,
@@ -81,7 +81,7 @@ def test_nothing_else_is_an_end(  # noqa: PLR0917
     faults: dict[str, int | None],
     day: datetime,
     kind: type[BookferryError],
-    said: str | None,
+    remark: str | None,
 ) -> None:
     """What came back is shown. After the last day, a refused sign-in mentions the end as well."""
     if version_2 is not None:
@@ -93,7 +93,7 @@ def test_nothing_else_is_an_end(  # noqa: PLR0917
     assert type(error) is kind
     assert "has ended" not in str(error)
     assert (DUE in str(error)) is (day == AFTER and kind in {SignInError, AccessDeniedError})
-    assert said in str(error) if said is not None else "ersion" not in str(error)
+    assert remark in str(error) if remark is not None else "ersion" not in str(error)
 
 
 def test_v2_ends_during_a_listing(tmp_path: Path, sandbox: SandboxProcess) -> None:

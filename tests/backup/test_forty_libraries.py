@@ -84,11 +84,11 @@ def machines(
         for number in range(LIBRARIES):
             address = sandbox.base_url(f"library{number}")
             config += TENANT.format(name=f"library{number}", base_url=address, limit=LIMIT)
-        found = [Machine(tmp_path / f"machine{number}", config) for number in range(MACHINES)]
+        fleet = [Machine(tmp_path / f"machine{number}", config) for number in range(MACHINES)]
         try:
-            yield sandbox, found
+            yield sandbox, fleet
         finally:
-            for machine in found:
+            for machine in fleet:
                 machine.kill()
 
 
@@ -101,13 +101,13 @@ def test_every_library_is_backed_up_although_machines_are_lost(
     chance, killed, requests = random.Random(7), 0, 0
     with Backup.open(running[0].config) as backup:
         while len(backup.data.tenants()) < LIBRARIES:
-            now = sum(counts["requests"] for counts in sandbox.control_get("tenants").values())
+            total = sum(counts["requests"] for counts in sandbox.control_get("tenants").values())
             for machine in running:
                 if machine.process.exitcode is not None:
                     machine.start()
-            if now - requests >= 4 and killed < KILLS:  # work was done since the last one
+            if total - requests >= 4 and killed < KILLS:  # work was done since the last one
                 chance.choice(running).kill()
-                killed, requests = killed + 1, now
+                killed, requests = killed + 1, total
             time.sleep(0.1)
         resumed = 0
         for number in range(LIBRARIES):

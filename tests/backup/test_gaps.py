@@ -34,7 +34,7 @@ class Library:
     """Publications 1 to `records`, in the order of their ids or the other way round. Pages with one of the `bad` ids get `answer`.
 
     `headers`: both, "total" or "link" alone, or "none". `passes`: the first time only. `size`: of all pages, whatever is asked for.
-    `most`: of the largest page. `allowed`: the sizes that may be asked for. `endpoint`: the only one of the list.
+    `max_size`: of the largest page. `allowed`: the sizes that may be asked for. `endpoint`: the only one of the list.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class Library:
         newest_first: bool = False,
         records: int = RECORDS,
         size: int = 0,
-        most: int = 50,
+        max_size: int = 50,
         allowed: Collection[int] = range(1, 51),
         endpoint: str = "/publications",
     ) -> None:
         self.bad, self.answer, self.headers, self.size = {*bad}, answer, headers, size
-        self.most, self.allowed, self.endpoint = most, allowed, endpoint
+        self.max_size, self.allowed, self.endpoint = max_size, allowed, endpoint
         self.ids: Sequence[int] = range(records, 0, -1) if newest_first else range(1, records + 1)
         self.passes = False
 
@@ -59,7 +59,7 @@ class Library:
         """A page of the list."""
         if not request.path.endswith(self.endpoint):
             return Answer({}, status=404)
-        size, page = self.size or min(int(request.query["per_page"]), self.most), int(request.query["page"])
+        size, page = self.size or min(int(request.query["per_page"]), self.max_size), int(request.query["page"])
         if size not in self.allowed:
             return ANSWERS["422"]
         ids = self.ids[(page - 1) * size : page * size]
@@ -90,7 +90,7 @@ def case(
     bad: Collection[int], answer: str = "422", lost: Collection[int] = (), requests: int = 0, **options: Any
 ) -> Case:
     library = Library(bad, ANSWERS[answer], **options)
-    pages = len(library.ids) // (library.size or library.most) + 1
+    pages = len(library.ids) // (library.size or library.max_size) + 1
     return library, {*(lost or bad)}, requests or pages + 25 * len(bad)
 
 
@@ -109,7 +109,7 @@ CASES = [  # any places, orders and pages: tests/service/listing/test_gaps_model
         )
     ),
     # smaller pages than were asked for, or sizes that are refused: the parts that are sent
-    case({120}, headers="total", most=49),
+    case({120}, headers="total", max_size=49),
     case({120}, lost=range(101, 151), allowed={25, 50}),
     case({120}, lost=range(111, 121), headers="total", allowed=range(10, 51)),
     # no smaller page can be read, or all pages have one size
@@ -122,8 +122,8 @@ CASES = [  # any places, orders and pages: tests/service/listing/test_gaps_model
     case(range(10, 321, 12), "404", {*range(10, 251, 12), *range(251, 321)}, 400, records=320),
     case(range(56, 321, 8), "422", {*range(51, 101), *range(104, 321, 8)}, 400, records=320),
     *(
-        case(range(every, RECORDS, every), answer, {*range(every, 201, every), *range(201, 261)}, 400)
-        for answer, every in (("422", 5), ("500", 2))
+        case(range(stride, RECORDS, stride), answer, {*range(stride, 201, stride), *range(201, 261)}, 400)
+        for answer, stride in (("422", 5), ("500", 2))
     ),
 ]
 
@@ -158,12 +158,12 @@ def test_everything_else_is_read_and_each_gap_is_named(
 def test_a_part_that_fails_once(tmp_path: Path, status: int, sizes: set[int]) -> None:
     """A part that has to wait, or that fails and then comes, is no gap."""
     library, failed = Library({120}, ANSWERS["500"]), set[str]()
-    once = Answer({}, status=status, headers={"retry-after": "2"})
+    answer = Answer({}, status=status, headers={"retry-after": "2"})
 
     def serve(request: Received) -> Answer:
         is_new = int(request.query.get("per_page", 0)) in sizes and request.target not in failed
         failed.add(request.target)
-        return once if is_new else library.serve(request)
+        return answer if is_new else library.serve(request)
 
     with backups_of(tmp_path, serve) as (runner, _server):
         snapshot = runner.back_up()

@@ -65,8 +65,8 @@ def runner_for(folder: Path, file_library: FileLibrary) -> BackupRunner:
 
 def tables(snapshot: Snapshot) -> dict[str, pa.Table]:
     """Table → its content, but for the name of the snapshot."""
-    found = {name: pq.read_table(snapshot.path / facts.path) for name, facts in snapshot.manifest.tables.items()}
-    return {name: table.drop_columns({"snapshot"} & {*table.column_names}) for name, table in found.items()}
+    contents = {name: pq.read_table(snapshot.path / facts.path) for name, facts in snapshot.manifest.tables.items()}
+    return {name: table.drop_columns({"snapshot"} & {*table.column_names}) for name, table in contents.items()}
 
 
 def the_snapshot(runner: BackupRunner) -> Snapshot:
@@ -77,7 +77,9 @@ def the_snapshot(runner: BackupRunner) -> Snapshot:
 def pages_read(file_library: FileLibrary) -> Counter[int]:
     """Page → number of requests for it."""
     return Counter(
-        int(one.query["page"]) for one in file_library.library.received if one.path.endswith("/publications/all")
+        int(request.query["page"])
+        for request in file_library.library.received
+        if request.path.endswith("/publications/all")
     )
 
 

@@ -31,7 +31,7 @@ from tests.service.scripted import Answer, Received, ScriptedServer
 
 
 @pytest.fixture(autouse=True)
-def _one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+def _single_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the first walk says; test_walks.py has those after it."""
     monkeypatch.setattr(read, "WALKS", 1)
 
@@ -87,7 +87,9 @@ class TestPayloads:
             (payload, number, 1) for number, payload in enumerate(payloads, 1)
         ]
         staged = pq.read_table(snapshot.path / "publications.parquet").column("sha256").to_pylist()
-        assert [row["sha256"] for row in rows] == staged == [hashlib.sha256(one).hexdigest() for one in payloads]
+        assert (
+            [row["sha256"] for row in rows] == staged == [hashlib.sha256(payload).hexdigest() for payload in payloads]
+        )
         assert snapshot.manifest.residue == {"publications": {"x": 1, "y": 1, "z": 1, "": 1}}
 
 
@@ -217,17 +219,19 @@ class TestStaging:
             capture, _facts = library.read_raw("old", "run", "publications")
             names = [table.name for table in STAGED["publications"]]
             assert set(capture.facts.tables) == {"raw_publications", *names}
-            before = {name: pq.read_table(capture.path / capture.facts.tables[name].path) for name in names}
+            tables = {name: pq.read_table(capture.path / capture.facts.tables[name].path) for name in names}
             residue = capture.facts.residue
             for name in names:
                 del capture.facts.tables[name]
             capture.save()
             library.stage("old", "run", "publications")
-            again = open_capture(library.data, "old", "run")
+            reopened_capture = open_capture(library.data, "old", "run")
             for name in names:
-                assert pq.read_table(again.path / again.facts.tables[name].path).equals(before[name]), name
-            assert again.facts.residue == residue
-        types = before["publication_identifiers"].column("type").to_pylist()
+                assert pq.read_table(reopened_capture.path / reopened_capture.facts.tables[name].path).equals(
+                    tables[name]
+                ), name
+            assert reopened_capture.facts.residue == residue
+        types = tables["publication_identifiers"].column("type").to_pylist()
         assert types.count("state") == RECORDS
 
 

@@ -48,7 +48,7 @@ def wait(_):
 
 with Backup.open(Path(sys.argv[1])) as backup:
     result = prune(backup.data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant="old", dry_run=False, before_removal=wait)
-    print(*(one.snapshot for one in result.removed))
+    print(*(entry.snapshot for entry in result.removed))
 """
 """A removal that goes on when nobody writes to it any more."""
 
@@ -97,7 +97,7 @@ def copied(config: Path) -> int:
 
 
 def killed_within_the_listing(config: Path, sandbox: SandboxProcess, *, alone: bool = False) -> int:
-    """Back up on a machine that is lost after a few pages were copied, or read where it is alone. Returns the requests until then."""
+    """Back up on a machine that is lost after a few pages were copied; `alone`: after half were read. Returns the requests until then."""
     sandbox.change(latency=0.05)
     worker = start(read, config)
     deadline = time.monotonic() + PATIENCE
@@ -122,18 +122,18 @@ def test_another_machine_continues_a_backup_whose_worker_is_gone(
     machine: Callable[[str], Path], sandbox: SandboxProcess
 ) -> None:
     """It reads again only what the copy lacked, and leaves nothing of the first one behind."""
-    one, other = machine("one"), machine("other")
-    before = killed_within_the_listing(one, sandbox)
-    snapshot, resumed = finished(other)
-    assert 3 <= resumed <= before
+    first_machine, second_machine = machine("one"), machine("other")
+    request_count = killed_within_the_listing(first_machine, sandbox)
+    snapshot, resumed = finished(second_machine)
+    assert 3 <= resumed <= request_count
     assert (snapshot.manifest.complete, snapshot.counts["publications"]) == (True, 50 * PAGES)
-    files = sandbox.counts()["requests"] - before - (PAGES - resumed)
+    files = sandbox.counts()["requests"] - request_count - (PAGES - resumed)
     assert files < PAGES, "no page twice"
-    with Backup.open(other) as backup:
+    with Backup.open(second_machine) as backup:
         assert verify(backup.data, snapshot.key, now=backup._now()).ok
         assert [*backup.data.objects.below(CAPTURES)] == []
-    again, resumed = finished(one)
-    assert (again.manifest.complete, resumed) == (True, 0), (
+    later_snapshot, resumed = finished(first_machine)
+    assert (later_snapshot.manifest.complete, resumed) == (True, 0), (
         "what the first one has on its disk is of a snapshot that is published"
     )
 
@@ -161,22 +161,22 @@ def test_what_was_published_before_its_worker_was_gone_is_not_made_again(
     machine: Callable[[str], Path], sandbox: SandboxProcess, instant: str
 ) -> None:
     """The run that is requested in its place finds it, whatever the first one still had to do; the next night is another snapshot."""
-    one, other = machine("one"), machine("other")
-    for config in (one, other):
+    first_machine, second_machine = machine("one"), machine("other")
+    for config in (first_machine, second_machine):
         config.write_text(f"{config.read_text()}files = false\n")
-    worker = start(lost, one, instant)
+    worker = start(lost, first_machine, instant)
     worker.join(PATIENCE)
     assert worker.exitcode == -signal.SIGKILL
-    before = sandbox.counts()["requests"]
-    with Backup.open(other) as backup:
+    request_count = sandbox.counts()["requests"]
+    with Backup.open(second_machine) as backup:
         [published] = backup.data.snapshots("old")
-        again = backup.make("old", "second", instead_of="first")
-        assert (again.name, sandbox.counts()["requests"]) == (published.name, before)
+        replacement = backup.make("old", "second", instead_of="first")
+        assert (replacement.name, sandbox.counts()["requests"]) == (published.name, request_count)
         with open_catalogue(backup.data) as database:
             assert database.execute("SELECT DISTINCT snapshot FROM publications").fetchall() == [(published.id,)]
-    snapshot, resumed = finished(one, "next")
+    snapshot, resumed = finished(first_machine, "next")
     assert (snapshot.manifest.complete, resumed) == (True, 0)
-    with Backup.open(other) as backup:
+    with Backup.open(second_machine) as backup:
         assert [entry.name for entry in backup.data.snapshots("old")] == [published.name, snapshot.name]
         assert verify(backup.data, published.key, now=backup._now()).ok
         assert [*backup.data.objects.below(CAPTURES)] == []
@@ -188,14 +188,14 @@ def test_a_backup_that_began_before_the_state_was_shared_is_continued(
     machine: Callable[[str], Path], sandbox: SandboxProcess
 ) -> None:
     """By its own machine, because there is no copy of it; unless its snapshot has been published since."""
-    one, other = machine("one"), machine("other")
-    shared = one.read_text()
-    one.write_text(shared.replace('state = "postgres"', 'state = "local"'))
-    killed_within_the_listing(one, sandbox, alone=True)
-    one.write_text(shared)
-    snapshot, resumed = finished(one)
+    first_machine, second_machine = machine("one"), machine("other")
+    shared = first_machine.read_text()
+    first_machine.write_text(shared.replace('state = "postgres"', 'state = "local"'))
+    killed_within_the_listing(first_machine, sandbox, alone=True)
+    first_machine.write_text(shared)
+    snapshot, resumed = finished(first_machine)
     assert (snapshot.manifest.complete, resumed > 0) == (True, True)
-    with Backup.open(other) as backup:
+    with Backup.open(second_machine) as backup:
         assert [*backup.data.objects.below(CAPTURES)] == []
         assert verify(backup.data, snapshot.key, now=backup._now()).ok
 
@@ -204,9 +204,9 @@ def test_a_backup_that_began_before_the_state_was_shared_is_continued(
 def test_prune_on_another_machine_keeps_what_an_unfinished_backup_relies_on(
     machine: Callable[[str], Path], sandbox: SandboxProcess
 ) -> None:
-    one, other = machine("one"), machine("other")
-    killed_within_the_listing(one, sandbox)
-    with Backup.open(other) as backup:
+    first_machine, second_machine = machine("one"), machine("other")
+    killed_within_the_listing(first_machine, sandbox)
+    with Backup.open(second_machine) as backup:
         blobs = [*backup.data.objects.below(BLOBS)]
         assert blobs, "files are fetched while the records are listed"
         result = prune(backup.data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
@@ -216,10 +216,10 @@ def test_prune_on_another_machine_keeps_what_an_unfinished_backup_relies_on(
 
 @pytest.mark.long
 def test_prune_beside_a_running_backup_of_another_machine_leaves_its_blobs(machine: Callable[[str], Path]) -> None:
-    one, other = machine("one"), machine("other")
-    with Backup.open(one) as running:
+    first_machine, second_machine = machine("one"), machine("other")
+    with Backup.open(first_machine) as running:
         running.read_raw("old", "first", "publications")
-        with Backup.open(other) as backup:
+        with Backup.open(second_machine) as backup:
             result = prune(backup.data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     assert result.blobs_removed == 0
     assert any("Blobs were left as they are" in note for note in result.notes)
@@ -230,12 +230,12 @@ def test_a_backup_that_meets_a_removal_of_another_machine_waits(
     machine: Callable[[str], Path], sandbox: SandboxProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It sends nothing until then, and neither loses anything: both snapshots that stay are whole."""
-    one, other = machine("one"), machine("other")
-    snapshots = [finished(one, run)[0] for run in ("first", "second")]
-    before = sandbox.counts()["requests"]
+    first_machine, second_machine = machine("one"), machine("other")
+    snapshots = [finished(first_machine, run)[0] for run in ("first", "second")]
+    request_count = sandbox.counts()["requests"]
     with (
         subprocess.Popen(
-            [sys.executable, "-c", PRUNE, str(other)],
+            [sys.executable, "-c", PRUNE, str(second_machine)],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.PIPE,
@@ -246,15 +246,15 @@ def test_a_backup_that_meets_a_removal_of_another_machine_waits(
     ):
         assert removing.stdout is not None
         assert removing.stdout.readline() == "removing\n"
-        backup = backups.submit(finished, one, "third")
+        backup = backups.submit(finished, first_machine, "third")
         deadline = time.monotonic() + PATIENCE
         while not caplog.records:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        assert (backup.done(), sandbox.counts()["requests"]) == (False, before)
+        assert (backup.done(), sandbox.counts()["requests"]) == (False, request_count)
         removed, _ = removing.communicate(timeout=PATIENCE)
         snapshot, _ = backup.result()
     assert removed.split() == [snapshots[0].name]
-    with Backup.open(other) as reader:
-        assert [one.name for one in reader.data.snapshots()] == [snapshots[1].name, snapshot.name]
-        assert all(verify(reader.data, one.key, now=reader._now()).ok for one in reader.data.snapshots())
+    with Backup.open(second_machine) as reader:
+        assert [entry.name for entry in reader.data.snapshots()] == [snapshots[1].name, snapshot.name]
+        assert all(verify(reader.data, entry.key, now=reader._now()).ok for entry in reader.data.snapshots())

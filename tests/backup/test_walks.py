@@ -20,17 +20,17 @@ Records = list[dict[str, Any]]
 
 
 class RestlessLibrary(FileLibrary):
-    """A library of three pages in no order; `seen` makes each answer: the list, the number of the page, and how often it was asked for."""
+    """A library of three pages in no order; `view` makes each answer: the list, the number of the page, and how often it was asked for."""
 
     def __init__(
         self,
-        seen: Callable[[Records, int, int], Records],
+        view: Callable[[Records, int, int], Records],
         *,
         in_order: bool = False,
         total: Callable[[int], str] | None = lambda _times: str(RECORDS),
     ) -> None:
         super().__init__()
-        self._seen, self._total, self._asked = seen, total, Counter[int]()
+        self._view, self._total, self._asked = view, total, Counter[int]()
         numbers = list(range(1, RECORDS + 1))
         if not in_order:
             random.Random(7).shuffle(numbers)
@@ -42,7 +42,7 @@ class RestlessLibrary(FileLibrary):
             return super()._answer(request)
         page = int(request.query["page"])
         self._asked[page] += 1
-        records = self._seen(self.listed(), page, self._asked[page])[(page - 1) * PER_PAGE : page * PER_PAGE]
+        records = self._view(self.listed(), page, self._asked[page])[(page - 1) * PER_PAGE : page * PER_PAGE]
         return Answer({"records": records}, headers={"x-total": self._total(self._asked[page])} if self._total else {})
 
 
@@ -70,12 +70,12 @@ def read(folder: Path, library: RestlessLibrary) -> tuple[ResourceFacts, list[in
 
 
 @pytest.mark.parametrize("in_order", [False, True])
-@pytest.mark.parametrize("seen", [swapped, forgetful])
+@pytest.mark.parametrize("view", [swapped, forgetful])
 def test_walks_that_disagree_are_counted_together(
-    tmp_path: Path, seen: Callable[[Records, int, int], Records], *, in_order: bool
+    tmp_path: Path, view: Callable[[Records, int, int], Records], *, in_order: bool
 ) -> None:
     """X-Total stands still, and together they have as many records as it says: each is in the snapshot, once."""
-    with RestlessLibrary(seen, in_order=in_order) as library:
+    with RestlessLibrary(view, in_order=in_order) as library:
         facts, ids = read(tmp_path, library)
     assert (facts.complete, facts.problems) == (True, [])
     assert sorted(ids) == list(range(1, RECORDS + 1))
@@ -87,10 +87,10 @@ def test_walks_that_disagree_are_counted_together(
 def test_what_walks_without_a_proof_read_is_counted_once(tmp_path: Path) -> None:
     """One record is never sent, and in its place comes another one, each time a different one."""
 
-    def seen(records: Records, _page: int, times: int) -> Records:
+    def view(records: Records, _page: int, times: int) -> Records:
         return [records[-1 - times], *records[1:-1], records[times]]
 
-    with RestlessLibrary(seen) as library:
+    with RestlessLibrary(view) as library:
         facts, ids = read(tmp_path, library)
     assert (len(ids), len(set(ids))) == (RECORDS - 2, RECORDS - 2)
     assert (facts.complete, facts.records, facts.distinct_ids) == (False, RECORDS - 2, RECORDS - 2)
@@ -105,10 +105,10 @@ def test_a_record_that_comes_twice_is_in_a_partial_snapshot_once(
 ) -> None:
     """An order that is another one in each answer shows records twice, and nothing proves that the walks have all of them."""
 
-    def seen(records: Records, page: int, times: int) -> Records:
+    def view(records: Records, page: int, times: int) -> Records:
         return random.Random(page * 10 + times).sample(records, len(records))
 
-    with RestlessLibrary(seen, total=total) as library:
+    with RestlessLibrary(view, total=total) as library:
         facts, ids = read(tmp_path, library)
     assert (facts.complete, len(ids)) == (False, len(set(ids)))
     assert facts.records == facts.distinct_ids == len(ids)

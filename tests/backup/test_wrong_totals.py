@@ -54,7 +54,7 @@ def is_shown(number: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("library", "complete", "most"),
+    ("library", "complete", "max_requests"),
     [
         *((Library(range(1, 151), 100, links), False, 8) for links in (ALL_LINKS, NEXT)),
         (Library(range(150, 0, -1), 100), False, 8),
@@ -84,7 +84,7 @@ def is_shown(number: int) -> bool:
     ],
 )
 def test_every_record_is_read_whatever_x_total_says(
-    tmp_path: Path, library: Library, complete: bool, most: int
+    tmp_path: Path, library: Library, complete: bool, max_requests: int
 ) -> None:
     """While `next` leads further, there is more (service.md#lists)."""
     with backups_of(tmp_path, library.serve) as (runner, _server):
@@ -93,7 +93,7 @@ def test_every_record_is_read_whatever_x_total_says(
     facts = snapshot.manifest.resources["publications"]
     assert {*filter(library.shown, library.ids)} - ids == set()
     assert (facts.complete, bool(facts.problems)) == (complete, not complete)
-    assert library.requests <= most
+    assert library.requests <= max_requests
 
 
 def test_a_ring_of_links_ends(tmp_path: Path) -> None:
@@ -114,15 +114,15 @@ def test_a_ring_of_links_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{"next_cursor": "b2"}, {"has_more": True}, {"meta": {"endCursor": "b2"}}, {"links": {"next": "/api?c=2"}}]
+    "hint", [{"next_cursor": "b2"}, {"has_more": True}, {"meta": {"endCursor": "b2"}}, {"links": {"next": "/api?c=2"}}]
 )
 @pytest.mark.parametrize("says", [True, False])
 def test_a_page_that_says_that_more_follows_is_not_the_list(
-    tmp_path: Path, more: dict[str, object], *, says: bool
+    tmp_path: Path, hint: dict[str, object], *, says: bool
 ) -> None:
     """Of a service with cursors that ignores `page`, each page is the first one; without such a word it is a list without pages."""
-    nothing = {name: dict.fromkeys(value) if isinstance(value, dict) else None for name, value in more.items()}
-    body = {"records": [{"id": number} for number in range(1, 31)], **(more if says else nothing)}
+    empty_hint = {name: dict.fromkeys(value) if isinstance(value, dict) else None for name, value in hint.items()}
+    body = {"records": [{"id": number} for number in range(1, 31)], **(hint if says else empty_hint)}
 
     def serve(request: Received) -> Answer:
         return Answer(body) if request.path.endswith("/publications") else Answer({}, status=404)

@@ -59,11 +59,11 @@ class FileLibrary:
 
     def fetched(self) -> list[str]:
         """Requested paths of the storage, in order."""
-        return [one.path for one in self.storage.received]
+        return [request.path for request in self.storage.received]
 
     def asked(self) -> list[str]:
         """Requested paths of the API, without the pages of the listing."""
-        paths = [one.path.removeprefix("/api/v2") for one in self.library.received]
+        paths = [request.path.removeprefix("/api/v2") for request in self.library.received]
         return [path for path in paths if path != "/publications/all"]
 
     def start_over(self) -> None:
@@ -84,15 +84,15 @@ class FileLibrary:
             page = int(request.query["page"])
             records = self.listed()[(page - 1) * PER_PAGE : page * PER_PAGE]
             total = {"x-total": str(len(self.publications))}
-            return Answer({"records": [self._signed(one) for one in records]}, headers=total)
+            return Answer({"records": [self._signed(record) for record in records]}, headers=total)
         if (stored := self.stored.get(request.path)) is not None:
             return Answer(stored) if isinstance(stored, bytes) else stored(request)
         if (
             path.startswith("/publications/")
             and path[14:].isdigit()
-            and (found := self.publications.get(int(path.rpartition("/")[2])))
+            and (record := self.publications.get(int(path.rpartition("/")[2])))
         ):
-            return Answer(self._signed(found))
+            return Answer(self._signed(record))
         for publication in self.publications.values():
             for asset in publication["assets"]:
                 if path == f"/assets/{asset['id']}":
@@ -102,10 +102,10 @@ class FileLibrary:
     def _signed(self, value: Any) -> Any:
         """Returns the value with signed addresses in place of the paths of files."""
         if isinstance(value, list):
-            return [self._signed(one) for one in value]
+            return [self._signed(entry) for entry in value]
         if not isinstance(value, dict):
             return value
-        signed = {key: self._signed(one) for key, one in value.items()}
+        signed = {key: self._signed(member) for key, member in value.items()}
         if isinstance(path := signed.get("url"), str) and "://" not in path:
             signed["url"] = (
                 f"{self.storage.url}/{path}?{SIGNATURE}={self.issue}" if not path.startswith(RELATIVE) else path

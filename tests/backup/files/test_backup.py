@@ -76,8 +76,10 @@ class TestFurtherBackups:
         file_library.add(CONTENT, file=None)
 
         def conditional(request: Received) -> Answer:
-            known = request.headers.get("if-none-match") == '"v1"'
-            return Answer(b"" if known else CONTENT, status=304 if known else 200, headers={"etag": '"v1"'})
+            is_unchanged = request.headers.get("if-none-match") == '"v1"'
+            return Answer(
+                b"" if is_unchanged else CONTENT, status=304 if is_unchanged else 200, headers={"etag": '"v1"'}
+            )
 
         file_library.stored["/file-1"] = conditional
         assert runner.back_up("first").manifest.files.new == 1
@@ -131,7 +133,7 @@ class TestContents:
         assert (files.count, files.kept, files.bytes) == (5, 4, len(CONTENT))
         assert runner.blobs() == {sha256(CONTENT): CONTENT}
         assert sorted(path.name for path in runner.config.parent.iterdir()) == ["bookferry.toml", "library-data"]
-        assert not any({"authorization", "cookie"} & set(one.headers) for one in file_library.storage.received)
+        assert not any({"authorization", "cookie"} & set(request.headers) for request in file_library.storage.received)
         assert not [path for path, text in texts_below(runner.data) if SIGNATURE in text]
         assert not list(runner.data.rglob(f"{FILE_LIST}*"))
 
@@ -191,7 +193,7 @@ class TestFailedFiles:
         manifest = runner.back_up("first").manifest
         assert (manifest.files.failed, len(manifest.files.failures)) == (100, 100)
         assert len(file_library.fetched()) < 200
-        assert any("not tried, after 5 failures in a row" in one.problem for one in manifest.files.failures)
+        assert any("not tried, after 5 failures in a row" in failure.problem for failure in manifest.files.failures)
         file_library.stored = contents
         assert runner.back_up("second").manifest.complete
 
@@ -217,7 +219,7 @@ def test_files_on_the_librarys_own_host(runner: BackupRunner, file_library: File
         "/api/v2/content/2": CONTENT,
     }
     manifest = runner.back_up().manifest
-    signed_in = {one.path: "authorization" in one.headers for one in file_library.library.received}
+    signed_in = {request.path: "authorization" in request.headers for request in file_library.library.received}
     assert [signed_in[path] for path in ("/api/v2/content/1", "/downloads/1", "/api/v2/content/2")] == [
         True,
         False,
@@ -248,8 +250,8 @@ class TestRelativeAddresses:
         file_library.add(CONTENT, url=f"//{storage}/file-8?{SIGNATURE}=1")
         number = file_library.add(CONTENT, url=None)
         [asset] = file_library.publications[number]["assets"]
-        only = {**asset, "url": f"{file_library.storage.url}/file-{number}?{SIGNATURE}=9"}
-        file_library.refusals[f"/assets/{1000 + number}"] = Answer(only)
+        record = {**asset, "url": f"{file_library.storage.url}/file-{number}?{SIGNATURE}=9"}
+        file_library.refusals[f"/assets/{1000 + number}"] = Answer(record)
         addresses = ("javascript:alert(1)", "data:text/plain,x", "file:///etc/passwd", "//[/x")
         for address in addresses:
             number = file_library.add(CONTENT, name=f"other {address}")
@@ -265,7 +267,7 @@ class TestRelativeAddresses:
 def test_the_listing_waits_while_many_files_do(
     runner: BackupRunner, file_library: FileLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Expired addresses cost a request each, so that the list of a run is no longer than that; none is left out."""
+    """The address of a file that waits may expire, and a fresh one costs a request: so only a few may wait at once. None is left out."""
     monkeypatch.setattr(fetching, "MOST_WAITING", 5)
     for number in range(120):
         file_library.add(f"content {number}".encode())
@@ -299,16 +301,16 @@ def test_a_disk_that_takes_no_file_ends_the_run(runner: BackupRunner, file_libra
 def test_a_stop_does_not_wait_for_a_storage(runner: BackupRunner, file_library: FileLibrary) -> None:
     """Ctrl-C during a download leaves the file to the next run."""
     file_library.add(CONTENT)
-    asked, release, answered = threading.Event(), threading.Event(), []
+    request_arrived, release, answered = threading.Event(), threading.Event(), []
 
     def hanging(_request: Received) -> Answer:
-        asked.set()
+        request_arrived.set()
         release.wait(60)
         answered.append(True)
         return Answer(CONTENT)
 
     def stop(_progress: object) -> None:
-        assert asked.wait(60)
+        assert request_arrived.wait(60)
         raise KeyboardInterrupt
 
     file_library.stored["/file-1"] = hanging

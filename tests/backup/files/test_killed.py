@@ -32,7 +32,7 @@ def test_a_relative_address_counts_from_its_page_after_a_kill(
     file_library.add(b"relative", url=address, file={"metadata": {"size": 8}})
     for number in range(PER_PAGE):
         file_library.add(f"content {number}".encode())
-    asked, second_page, dead = threading.Event(), threading.Event(), threading.Event()
+    request_arrived, second_page, dead = threading.Event(), threading.Event(), threading.Event()
     pages: list[list[dict[str, Any]]] = [file_library.listed()]
 
     def listed() -> list[dict[str, Any]]:
@@ -42,7 +42,7 @@ def test_a_relative_address_counts_from_its_page_after_a_kill(
         return pages.pop() if pages else list(file_library.publications.values())
 
     def never(_request: Received) -> Answer:
-        asked.set()
+        request_arrived.set()
         dead.wait(120)
         return Answer(status=503)
 
@@ -50,7 +50,7 @@ def test_a_relative_address_counts_from_its_page_after_a_kill(
     file_library.stored[path] = never
     runner = BackupRunner(tmp_path, file_library.library.url, clock=ManualClock())
     child = start(read, runner.config)
-    assert asked.wait(120)
+    assert request_arrived.wait(120)
     assert second_page.wait(120)
     child.kill()
     child.join()

@@ -31,7 +31,7 @@ api = "v3"
 client_id = "test"
 client_auth = "none"
 requests_per_minute = 100000
-{more}
+{tenant_lines}
 
 [tenants.old]
 base_url = "{base_url}"
@@ -49,20 +49,20 @@ class TwoVersionRunner:
     config: Path
 
     @classmethod
-    def at(cls, folder: Path, base_url: str, more: str = "") -> TwoVersionRunner:
+    def at(cls, folder: Path, base_url: str, tenant_lines: str = "") -> TwoVersionRunner:
         """Write the configuration."""
         config = folder / "bookferry.toml"
-        config.write_text(CONFIG.format(base_url=base_url, more=more))
+        config.write_text(CONFIG.format(base_url=base_url, tenant_lines=tenant_lines))
         return cls(config)
 
-    def library(self, asked: tuple[str, ...] = ()) -> Backup:
+    def library(self, resources: tuple[str, ...] = ()) -> Backup:
         """A new `Backup`, as each run has one."""
         settings = Backup.open(self.config).settings
-        return Backup(settings, asked=asked)
+        return Backup(settings, asked=resources)
 
-    def back_up(self, *wanted: str, tenant: str = "new", run: str = "run", learn: bool = False) -> Snapshot:
+    def back_up(self, *resources: str, tenant: str = "new", run: str = "run", learn: bool = False) -> Snapshot:
         """Run a backup of these resources, or of those of every night. `learn`: asks for the service's description, too."""
-        with self.library(wanted) as library:
+        with self.library(resources) as library:
             return take_steps(library, tenant, run, library.resources(tenant), learn=learn)
 
     def sign_in(self, sandbox: SandboxProcess, scopes: tuple[str, ...] = READ) -> str:
@@ -83,9 +83,9 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     """Starts scripted services, and returns signed-in backups of them."""
     with ExitStack() as stack:
 
-        def start(script: Script, more: str = "") -> tuple[TwoVersionRunner, ScriptedServer]:
+        def start(script: Script, tenant_lines: str = "") -> tuple[TwoVersionRunner, ScriptedServer]:
             server = stack.enter_context(ScriptedServer(lambda request: _no_asset(request) or script(request)))
-            runner = TwoVersionRunner.at(tmp_path, server.url, more)
+            runner = TwoVersionRunner.at(tmp_path, server.url, tenant_lines)
             keep_token(runner.config, "new", "a-token-that-occurs-nowhere-else")
             return runner, server
 
@@ -122,8 +122,8 @@ def _no_asset(request: Received) -> Answer | None:
 
 def rows(snapshot: Snapshot, table: str) -> list[dict[str, Any]]:
     """Rows of a table of a snapshot, without the names of library and snapshot, which end each row of a staged table."""
-    found: list[dict[str, Any]] = pq.read_table(snapshot.path / snapshot.manifest.tables[table].path).to_pylist()
+    entries: list[dict[str, Any]] = pq.read_table(snapshot.path / snapshot.manifest.tables[table].path).to_pylist()
     if not table.startswith("raw_"):
-        place = {(row.pop("tenant"), row.pop("snapshot")) for row in found}
+        place = {(row.pop("tenant"), row.pop("snapshot")) for row in entries}
         assert place <= {(snapshot.manifest.tenant, snapshot.manifest.snapshot)}
-    return found
+    return entries

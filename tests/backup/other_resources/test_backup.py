@@ -51,7 +51,9 @@ class TestUnreadableResources:
         runner.sign_in(sandbox, ("library:read", "assets:read"))
         snapshot = runner.back_up(run="second")
         assert snapshot.manifest.complete
-        assert {name: (one.status, one.missing_scopes) for name, one in snapshot.manifest.unreadable.items()} == {
+        assert {
+            name: (refusal.status, refusal.missing_scopes) for name, refusal in snapshot.manifest.unreadable.items()
+        } == {
             "users": (403, ["users:read"]),
             "tasks": (403, ["tasks:read"]),
         }
@@ -72,13 +74,13 @@ class TestUnreadableResources:
         runner.sign_in(sandbox, ("users:read",))
         people = runner.back_up(run="without publications")
         assert (people.manifest.complete, list(people.counts)) == (False, ["users"])
-        [problem] = [one for one in people.manifest.problems if one.startswith("publications: ")]
+        [problem] = [problem for problem in people.manifest.problems if problem.startswith("publications: ")]
         assert "library:read" in problem
         users_alone = runner.back_up("users", run="users")
         assert (users_alone.manifest.complete, list(users_alone.counts)) == (True, ["users"])
         with runner.library() as library, open_catalogue(library.data) as database:
             assert library.data.find_snapshot("new").name == snapshot.name, "the newest complete one that has all"
-            assert {good.name, named.name} <= {one.name for one in library.data.snapshots()}
+            assert {good.name, named.name} <= {entry.name for entry in library.data.snapshots()}
             newest = "SELECT max(users.snapshot), max(publications.snapshot) FROM users, publications"
             assert database.execute(newest).fetchall() == [(users_alone.manifest.snapshot, snapshot.manifest.snapshot)]
 
@@ -148,12 +150,12 @@ def test_files_without_addresses_make_a_snapshot_partial(runner: TwoVersionRunne
     assert problem.startswith(f"files: {manifest.files.count} of {manifest.files.count} could not be fetched")
     assert "lacks the scope assets:read" in problem
     assert "bookferry login new" in problem
-    assert manifest.requests == sum(one.requests for one in manifest.resources.values()) + 1, (
+    assert manifest.requests == sum(facts.requests for facts in manifest.resources.values()) + 1, (
         "one refusal counts for all"
     )
     kinds = {failure.problem: failure.kind for failure in manifest.files.failures}
     [refused] = [problem for problem in kinds if problem.startswith("GET ")]
-    [asset] = {seen["path"] for seen in sandbox.requests() if seen["path"].startswith("/api/v3/assets/")}
+    [asset] = {request["path"] for request in sandbox.requests() if request["path"].startswith("/api/v3/assets/")}
     assert refused.startswith(f"GET {sandbox.base_url()}{asset} answered 403")
-    others = f"no address was requested for it, because that of another file was refused: {refused}"
-    assert (kinds.pop(refused), list(kinds)) == ("asset", [others])
+    remark = f"no address was requested for it, because that of another file was refused: {refused}"
+    assert (kinds.pop(refused), list(kinds)) == ("asset", [remark])

@@ -76,8 +76,8 @@ def test_every_existing_list_is_backed_up(serve: Serve) -> None:
         "tasks": 2,
     }
     assert manifest.resources["publications"].endpoint == "publications"
-    asked = [request.path.removeprefix("/api/v3/") for request in server.received]
-    assert asked == [
+    paths = [request.path.removeprefix("/api/v3/") for request in server.received]
+    assert paths == [
         *("publications/all", "publications", "publications"),
         *("users", "users", "hard_copies", "hard_copies", "hard_copies/locations"),
         *["collections"] * 6,  # two further pages and the first records show that the list is not there
@@ -87,7 +87,7 @@ def test_every_existing_list_is_backed_up(serve: Serve) -> None:
     ]
     assert all(facts.complete for facts in manifest.resources.values()), manifest.problems
     assert not manifest.complete
-    assert {name: (one.status, one.partial) for name, one in manifest.unreadable.items()} == {
+    assert {name: (refusal.status, refusal.partial) for name, refusal in manifest.unreadable.items()} == {
         "collections": (404, False),
         "authorities": (None, True),
     }

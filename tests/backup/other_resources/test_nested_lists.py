@@ -69,7 +69,11 @@ def test_a_list_of_any_name_has_a_table_of_its_own(serve: Serve, state_server: s
     with runner.library() as backup, open_catalogue(backup.data) as catalogue:
         assert verify(backup.data, second.key, now=datetime(2026, 11, 27, tzinfo=UTC)).problems == []
         differences = compare(backup.data, snapshot, second).resources
-        changed = {name: (found.added_ids, found.removed_ids) for name, found in differences.items() if found.different}
+        changed = {
+            name: (difference.added_ids, difference.removed_ids)
+            for name, difference in differences.items()
+            if difference.different
+        }
         assert changed == {"collection_members": (["2/905"], []), "task_time_logs": ([], ["5/11", "5/12"])}
         with database(state_server) as address, psycopg.connect(address) as connection:
             postgres = Database(address)
@@ -121,11 +125,11 @@ def test_a_killed_backup_reads_no_list_twice(serve: Serve, library: Lists) -> No
             library.before = lambda name, at=killed_at, run=process: run.kill() if name == at else None
             assert process.wait(PATIENCE) == -signal.SIGKILL
     library.before = lambda _name: None
-    done = run("backup", "new", "--json", folder=runner.config.parent)
-    asked = [(request.path.removeprefix("/api/v3/"), request.query.get("page")) for request in server.received]
-    assert [asked.count((PATH.format(key), "1")) for key in MEMBERS] == [1, 1, 2, 1]
-    assert [asked.count((PATH.format("1"), page)) for page in ("2", "3")] == [2, 1]
-    assert (done.status, done.document["complete"], done.document["counts"]["collection_publications"]) == (
+    outcome = run("backup", "new", "--json", folder=runner.config.parent)
+    requests = [(request.path.removeprefix("/api/v3/"), request.query.get("page")) for request in server.received]
+    assert [requests.count((PATH.format(key), "1")) for key in MEMBERS] == [1, 1, 2, 1]
+    assert [requests.count((PATH.format("1"), page)) for page in ("2", "3")] == [2, 1]
+    assert (outcome.status, outcome.document["complete"], outcome.document["counts"]["collection_publications"]) == (
         0,
         True,
         123,
@@ -149,7 +153,7 @@ def test_a_list_that_changes_while_it_is_read_is_read_again(serve: Serve, librar
 
 
 @pytest.mark.parametrize(
-    ("nested", "said"),
+    ("nested", "message"),
     [
         ('nested = ["shelves/loans"]', "shelves/loans: not a list of each record, such as collections/publications;"),
         ('nested = ["collections/a/b"]', "collections/a/b: not a list of each record"),
@@ -159,8 +163,8 @@ def test_a_list_that_changes_while_it_is_read_is_read_again(serve: Serve, librar
         (f'{NESTED}\nresources = ["publications"]', "collections/publications, but not collections in resources"),
     ],
 )
-def test_an_unknown_list_is_refused(tmp_path: Path, nested: str, said: str) -> None:
+def test_an_unknown_list_is_refused(tmp_path: Path, nested: str, message: str) -> None:
     TwoVersionRunner.at(tmp_path, "https://library.example.org", nested)
     refused = run("backup", "new", folder=tmp_path)
     assert refused.status == 2
-    assert said in " ".join(refused.err.split())
+    assert message in " ".join(refused.err.split())

@@ -78,14 +78,14 @@ def test_killed_in_the_middle_of_the_users_and_run_again(runner: TwoVersionRunne
         go_on.set()
     assert files_with(folder, *SECRETS) == []
 
-    done = bookferry(runner, "backup", "new", "--resources", "users", "--json")
-    assert done.status == 0, done.err
-    assert done.document["counts"] == {"users": COUNT}
+    outcome = bookferry(runner, "backup", "new", "--resources", "users", "--json")
+    assert outcome.status == 0, outcome.err
+    assert outcome.document["counts"] == {"users": COUNT}
     sql = "SELECT email, phone FROM users WHERE id = 100"
-    asked = bookferry(runner, "query", "--personal", sql, "--json")
-    assert asked.document["rows"] == [{"email": f"person100@{MARK}.example", "phone": f"{MARK}-100"}]
+    answer = bookferry(runner, "query", "--personal", sql, "--json")
+    assert answer.document["rows"] == [{"email": f"person100@{MARK}.example", "phone": f"{MARK}-100"}]
     assert files_with(folder, *SECRETS) == []
-    assert not [word for word in SECRETS[:2] if word.decode() in done.out + done.err]
+    assert not [word for word in SECRETS[:2] if word.decode() in outcome.out + outcome.err]
 
     bookferry(runner, "backup", "new", "--json", key=None).assert_failed(
         2, f"names the environment variable {VARIABLE}, which is not set", "openssl rand -base64 32"
@@ -108,13 +108,13 @@ def test_killed_in_the_middle_of_the_users_and_run_again(runner: TwoVersionRunne
 def test_without_a_key_only_the_tables_have_personal_data(serve: Serve, library: Lists) -> None:
     """Messages, manifest, catalogue and Dagster's history contain no address and no name."""
     runner, _server = serve(library)
-    done = run("backup", "new", "--resources", "users", "--json", folder=runner.config.parent)
-    assert done.status == 0, done.err
-    assert MARK not in done.out + done.err
+    outcome = run("backup", "new", "--resources", "users", "--json", folder=runner.config.parent)
+    assert outcome.status == 0, outcome.err
+    assert MARK not in outcome.out + outcome.err
     tables = {"raw/users.parquet", "users.parquet"}
-    found = [one.partition(": ")[0] for one in files_with(runner.config.parent, MARK.encode())]
-    assert found
-    assert {Path(one).relative_to(done.document["path"]).as_posix() for one in found} <= tables
+    places = [finding.partition(": ")[0] for finding in files_with(runner.config.parent, MARK.encode())]
+    assert places
+    assert {Path(place).relative_to(outcome.document["path"]).as_posix() for place in places} <= tables
 
 
 @pytest.mark.parametrize(

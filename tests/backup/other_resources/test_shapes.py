@@ -51,13 +51,14 @@ definitions:
 def test_the_next_night_says_what_changed(serve: Serve) -> None:
     """The service renames a field, adds one, and demands one: the backup is complete, its notes say so, and queries span both nights."""
     service = Lists(
-        {"authorities": [{**one, "kind": "corporate"} for one in AUTHORITIES], "hard_copies": COPIES}, DESCRIPTION
+        {"authorities": [{**authority, "kind": "corporate"} for authority in AUTHORITIES], "hard_copies": COPIES},
+        DESCRIPTION,
     )
     runner, _server = serve(service)
     first = runner.back_up("authorities", "hard_copies", run="first", learn=True)
     assert first.manifest.news == []
-    service.lists["authorities"] = [{**one, "notes": [1, "two"]} for one in AUTHORITIES]
-    service.lists["hard_copies"] = [{**one, "due": "soon"} for one in COPIES]
+    service.lists["authorities"] = [{**authority, "notes": [1, "two"]} for authority in AUTHORITIES]
+    service.lists["hard_copies"] = [{**copy, "due": "soon"} for copy in COPIES]
     service.description = DESCRIPTION.replace(b"required: [type]", b"required: [type, name]").replace(b"Person, ", b"")
     second = runner.back_up("authorities", "hard_copies", run="second", learn=True)
     assert second.manifest.complete
@@ -130,14 +131,14 @@ HOSTILE = [
 @pytest.mark.parametrize("description", HOSTILE, ids=range(20))
 def test_a_hostile_description_is_read_in_little_time_and_memory(description: bytes) -> None:
     """I13: no crash, and a sentence about what could not be read."""
-    begun, before = time.process_time(), limits.getrusage(limits.RUSAGE_SELF).ru_maxrss
-    found = read_description(
+    begun, memory = time.process_time(), limits.getrusage(limits.RUSAGE_SELF).ru_maxrss
+    parsed_description = read_description(
         description, address="https://library.example/api/v3/swagger.yaml", learned_at="2026-11-22"
     )
     assert time.process_time() - begun < 5  # two seconds on a quiet machine
-    assert limits.getrusage(limits.RUSAGE_SELF).ru_maxrss - before < 50 * 1024
-    assert found.problem or found.notes or found.operations
-    assert len(json.dumps(found.problem)) < 500
+    assert limits.getrusage(limits.RUSAGE_SELF).ru_maxrss - memory < 50 * 1024
+    assert parsed_description.problem or parsed_description.notes or parsed_description.operations
+    assert len(json.dumps(parsed_description.problem)) < 500
 
 
 @pytest.mark.parametrize("number", [2, 5, 12, 19])
@@ -195,8 +196,8 @@ def test_describe_names_every_field_and_its_source(serve: Serve) -> None:
 def test_a_report_has_no_value(serve: Serve) -> None:
     """The document for an issue has shapes and counts: no value of a record, no name of a person, no address, no secret."""
     runner, server = serve(Lists({"authorities": AUTHORITIES, "hard_copies": COPIES, "users": PEOPLE}, DESCRIPTION))
-    done = run("describe", "new", "--json", folder=runner.config.parent)
-    text, report = done.out, done.document
+    outcome = run("describe", "new", "--json", folder=runner.config.parent)
+    text, report = outcome.out, outcome.document
     assert report["resources"]["authorities"]["fields"]["type"] == {"seen": 3, "kinds": {"text": 3}}
     assert report["resources"]["authorities"]["create"]["required"] == ["type"]
     secrets = [

@@ -28,9 +28,9 @@ def described(*paths: str, schema: Mapping[str, Any] = LIST) -> bytes:
 
 def unread(description: bytes, **records: list[dict[str, Any]]) -> list[str]:
     shapes: dict[str, RecordShape] = {}
-    for resource, found in records.items():
+    for resource, entries in records.items():
         observer = Observer()
-        observer.observe(found)
+        observer.observe(entries)
         shapes[resource] = observer.shape
     return unread_lists(read_description(description, address="", learned_at=""), shapes)
 
@@ -53,9 +53,9 @@ def unread(description: bytes, **records: list[dict[str, Any]]) -> list[str]:
 def test_lists_are_named_unless_records_show_what_they_have(path: str, named: bool) -> None:
     books = [{**book, "assets": [{"id": 7}]} for book in BOOKS]
     collections = [{**COLLECTIONS[0], "publication_ids": [1]}] if "entries" in path else COLLECTIONS
-    found = unread(described(path), publications=books, collections=collections, hard_copies=[])
+    names = unread(described(path), publications=books, collections=collections, hard_copies=[])
     shown = path.replace("{id}", ":id").replace("{asset_id}", ":id")
-    assert (shown in found) == named
+    assert (shown in names) == named
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,6 @@ def test_a_backup_says_what_it_did_not_read(serve: Serve) -> None:
     assert (manifest.complete, manifest.not_read) == (True, [MEMBERS, "/quality_reviews"])
     in_words = "the publications of each collection"
     assert manifest.notes[0].startswith(f"Not read: {in_words} (at least 2 requests), /quality_reviews. ")
-    done = run("backup", "new", "--resources", "publications,collections", folder=runner.config.parent)
-    assert f"2 publications, 2 collections; not read: {in_words}, /quality_reviews;" in " ".join(done.out.split())
+    outcome = run("backup", "new", "--resources", "publications,collections", folder=runner.config.parent)
+    assert f"2 publications, 2 collections; not read: {in_words}, /quality_reviews;" in " ".join(outcome.out.split())
     assert in_words in " ".join(run("snapshots", "list", folder=runner.config.parent).out.split())
