@@ -82,7 +82,7 @@ class Outcome:
         return self.out.splitlines()
 
     def assert_failed(self, status: int, *words_expected: str) -> None:
-        """One message on stderr that says all of `said`, nothing on stdout but its JSON if that was asked for; no traceback."""
+        """One message on stderr that says all of `words_expected`, nothing on stdout but its JSON if that was asked for; no traceback."""
         assert (self.status, self.err.count("error: ")) == (status, 1), self
         assert "Traceback" not in self.err
         assert [words for words in words_expected if words not in self.err] == [], self.err
@@ -111,11 +111,11 @@ def run(
 ) -> Outcome:
     """Run `bookferry ARGUMENTS` in `folder` to its end. `before` runs in the new process; `typed` is its standard input."""
     if before is None:
-        done = run_forked(
+        process = run_forked(
             list(map(str, arguments)), folder=folder, environment=environment(**variables), typed=typed, seconds=seconds
         )
-        return Outcome(done.returncode, done.stdout, done.stderr)
-    done = subprocess.run(
+        return Outcome(process.returncode, process.stdout, process.stderr)
+    process = subprocess.run(
         [*BOOKFERRY, *map(str, arguments)],
         cwd=folder,
         env=environment(**variables),
@@ -126,7 +126,7 @@ def run(
         check=False,
         preexec_fn=before,
     )
-    return Outcome(done.returncode, done.stdout, done.stderr)
+    return Outcome(process.returncode, process.stdout, process.stderr)
 
 
 def raising(error: Exception) -> NoReturn:
@@ -185,19 +185,19 @@ class Installation:
 
     def answer(self, *arguments: str | Path, status: int = 0, **options: Any) -> Any:
         """The document of a command that ends with this status."""
-        done = self.run(*arguments, "--json", **options)
-        assert done.status == status, done.err
-        return done.document
+        outcome = self.run(*arguments, "--json", **options)
+        assert outcome.status == status, outcome.err
+        return outcome.document
 
     def printed(self, *arguments: str | Path, status: int = 0, **options: Any) -> list[str]:
         """What a command that ends with this status prints for people."""
-        done = self.run(*arguments, **options)
-        assert done.status == status, done.err
-        return done.lines
+        outcome = self.run(*arguments, **options)
+        assert outcome.status == status, outcome.err
+        return outcome.lines
 
-    def backup(self, *options: str, **more: Any) -> Outcome:
+    def backup(self, *options: str, **keywords: Any) -> Outcome:
         """Run `bookferry backup TENANT`."""
-        return self.run("backup", self.tenant, *options, **more)
+        return self.run("backup", self.tenant, *options, **keywords)
 
     def start(self, *arguments: str, hurried: bool = False, **options: Any) -> subprocess.Popen[str]:
         """Start a command here, signed in, without waiting for its end. `hurried`: its waits are fifty times as short."""

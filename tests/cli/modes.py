@@ -8,8 +8,8 @@ from pathlib import Path
 
 def modes(folder: Path) -> dict[str, str]:
     """Path below the folder → type and permissions in octal, for everything in it and itself."""
-    found = {str(path.relative_to(folder)): path.lstat().st_mode for path in [folder, *folder.rglob("*")]}
-    return {name: f"{'d' if stat.S_ISDIR(mode) else 'f'}{stat.S_IMODE(mode):o}" for name, mode in found.items()}
+    raw_modes = {str(path.relative_to(folder)): path.lstat().st_mode for path in [folder, *folder.rglob("*")]}
+    return {name: f"{'d' if stat.S_ISDIR(mode) else 'f'}{stat.S_IMODE(mode):o}" for name, mode in raw_modes.items()}
 
 
 def open_to_others(folder: Path) -> dict[str, str]:

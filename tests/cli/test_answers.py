@@ -39,9 +39,9 @@ SELECT
 
 
 def _rows(installation: BackedUp, sql: str) -> list[dict[str, Any]]:
-    done = installation.run("query", sql, "--json")
-    assert done.status == 0, done.err
-    rows: list[dict[str, Any]] = done.document["rows"]
+    outcome = installation.run("query", sql, "--json")
+    assert outcome.status == 0, outcome.err
+    rows: list[dict[str, Any]] = outcome.document["rows"]
     return rows
 
 
@@ -98,21 +98,21 @@ def test_any_value_has_a_form_in_json(library: BackedUp) -> None:
 
 def test_any_value_is_shown_as_it_is(library: BackedUp) -> None:
     """Markup in data is data, and a control character cannot reach the terminal."""
-    done = library.run("query", UNUSUAL_VALUES)
-    assert done.status == 0, done.err
-    printed = dict(line.split(None, 1) for line in done.lines[1:-1] if len(line.split(None, 1)) == 2)
+    outcome = library.run("query", UNUSUAL_VALUES)
+    assert outcome.status == 0, outcome.err
+    printed = dict(line.split(None, 1) for line in outcome.lines[1:-1] if len(line.split(None, 1)) == 2)
     assert printed["markup"].rstrip() == r"a [red]b[/red] [/] \[c :book:"
     assert printed["control"].rstrip() == r"x\x1b[31m\n\x00"
-    assert "\x1b" not in done.out
-    assert done.lines[-1] == "1 row"
+    assert "\x1b" not in outcome.out
+    assert outcome.lines[-1] == "1 row"
 
 
 def test_the_terminal_gets_a_hundred_rows_and_json_all(library: BackedUp) -> None:
-    many = "SELECT * FROM range(250) AS t(n)"
-    assert library.run("query", many).lines[-1] == "100 rows; there are more (--limit 0 shows all)"
-    assert library.run("query", many, "--limit", "7").lines[-1] == "7 rows; there are more (--limit 0 shows all)"
-    assert library.run("query", many, "--limit", "0").lines[-1] == "250 rows"
-    assert len(_rows(library, many)) == 250
+    sql = "SELECT * FROM range(250) AS t(n)"
+    assert library.run("query", sql).lines[-1] == "100 rows; there are more (--limit 0 shows all)"
+    assert library.run("query", sql, "--limit", "7").lines[-1] == "7 rows; there are more (--limit 0 shows all)"
+    assert library.run("query", sql, "--limit", "0").lines[-1] == "250 rows"
+    assert len(_rows(library, sql)) == 250
 
 
 def test_examples_are_listed_copied_and_run(library: BackedUp, tmp_path: Path) -> None:
@@ -120,11 +120,11 @@ def test_examples_are_listed_copied_and_run(library: BackedUp, tmp_path: Path) -
     listed = run("query", "--list-examples", "--json", folder=tmp_path).document["examples"]
     printed = run("query", "--list-examples", folder=tmp_path).out
     assert len(listed) >= 5
-    assert all("?" in one["question"] and one["question"] in printed for one in listed)
+    assert all("?" in entry["question"] and entry["question"] in printed for entry in listed)
     name = "gaps_by_kind"
     (folder,) = re.findall(r"copy NAME\.sql from (\S+),", printed)
     file = Path(folder, f"{name}.sql")
-    (example,) = (one for one in listed if one["example"] == name)
+    (example,) = (entry for entry in listed if entry["example"] == name)
     assert file.read_text(encoding="utf-8") == example["sql"]
     answer = library.run("query", "--example", name, "--json").document
     assert answer == library.run("query", "--file", file, "--json").document
@@ -138,10 +138,10 @@ def test_csv_that_a_spreadsheet_shows_as_it_is(library: BackedUp) -> None:
     sql = r"""SELECT
     '=1+1' AS "=name", 'a;=b' AS semicolon, -5 AS number, DATE '2020-02-29' AS day, NULL AS nothing, true AS yes, [1, NULL] AS list,
     'x' || chr(0) || chr(27) AS control, 'one' || chr(10) || '"two", three' AS lines, '10.1000/a;2-b' AS doi"""
-    done = library.run("query", sql, "--csv")
-    assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("\ufeff'=name,")
-    (row,) = csv.reader(io.StringIO(done.out.partition("\n")[2]))
+    outcome = library.run("query", sql, "--csv")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.startswith("\ufeff'=name,")
+    (row,) = csv.reader(io.StringIO(outcome.out.partition("\n")[2]))
     texts = ["'=1+1", "a;'=b", "-5", "2020-02-29", "", "true", "[1,null]", "x␀␛", 'one "two", three', "10.1000/a;2-b"]
     assert row == texts
     library.run("query", sql, "--csv", "--json").assert_failed(2, "--csv")
@@ -152,9 +152,9 @@ def test_a_result_as_a_file(library: BackedUp, tmp_path: Path, ending: str) -> N
     """The file is complete or absent; two columns of the same name stay two, and a table of texts is as it is printed."""
     file = tmp_path / f"answer.{ending}"
     sql = "SELECT id, title, published_on, id FROM publications ORDER BY id"
-    done = library.run("query", sql, "--to", file, "--json")
+    outcome = library.run("query", sql, "--to", file, "--json")
     total, names = library.sandbox.publications(), ["id", "title", "published_on", "id_2"]
-    assert done.document == {"columns": names, "count": total, "path": str(file)}
+    assert outcome.document == {"columns": names, "count": total, "path": str(file)}
     if ending == "CSV":
         assert file.read_bytes().decode() == library.run("query", sql, "--csv").out.replace("\n", "\r\n")
     elif ending == "parquet":
@@ -187,11 +187,11 @@ def test_an_error_after_many_rows_is_part_of_the_one_document(library: BackedUp)
     """The rows before the error are there. Document, stderr and status say that the result is incomplete; for CSV, the last two do."""
     # far more before the error than DuckDB buffers for its reader (10 MiB)
     sql = "SELECT if(i < 30000, repeat('x', 1000), error('at last')) AS text FROM range(40000) AS r(i)"
-    done = library.run("query", sql, "--json")
-    assert (done.status, done.err.count("error: ")) == (2, 1)
-    assert done.document["count"] == len(done.document["rows"]) > 0
-    assert "at last" in done.document["error"]
-    assert done.document["exit_status"] == 2
+    outcome = library.run("query", sql, "--json")
+    assert (outcome.status, outcome.err.count("error: ")) == (2, 1)
+    assert outcome.document["count"] == len(outcome.document["rows"]) > 0
+    assert "at last" in outcome.document["error"]
+    assert outcome.document["exit_status"] == 2
     library_csv = library.run("query", sql, "--csv")
     assert (library_csv.status, library_csv.err.count("error: ")) == (2, 1)
 
@@ -268,10 +268,10 @@ def test_a_reader_that_closes_the_pipe_is_no_error(library: BackedUp, arguments:
 @pytest.mark.parametrize("stderr", [subprocess.PIPE, subprocess.STDOUT])
 def test_a_reader_that_has_gone_already_is_no_error(library: BackedUp, arguments: tuple[str, ...], stderr: int) -> None:
     """`bookferry tables publications | true`, and `2>&1 | true`: also where all of the output fits into a pipe."""
-    ours, theirs = os.pipe()
-    os.close(ours)
-    process = output_to(library, arguments, theirs, stderr=stderr)
-    os.close(theirs)
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = output_to(library, arguments, writer, stderr=stderr)
+    os.close(writer)
     assert (process.communicate()[1] or "", process.returncode) == ("", 141)
 
 
@@ -291,18 +291,18 @@ def test_the_list_of_snapshots(library: BackedUp) -> None:
     """What the backup said, and besides its size and age."""
     first = library.first.document
     [newest] = library.run("snapshots", "list", "library", "--json").document["snapshots"]
-    same = ("tenant", "snapshot", "complete", "counts", "requests", "path")
-    assert {name: newest[name] for name in same} == {name: first[name] for name in same}
+    shared_keys = ("tenant", "snapshot", "complete", "counts", "requests", "path")
+    assert {name: newest[name] for name in shared_keys} == {name: first[name] for name in shared_keys}
     assert newest["bytes"] > 100_000
     assert 0 <= newest["age_seconds"] < 3600
 
 
 def test_the_data_dictionary(library: BackedUp, tmp_path: Path) -> None:
     """Every staged table with its sentence and, where there is a backup, its rows; without a configuration too."""
-    listed = {one["table"]: one for one in library.run("tables", "--json").document["tables"]}
+    listed = {entry["table"]: entry for entry in library.run("tables", "--json").document["tables"]}
     assert {"raw_publications", *TABLES} <= set(listed)
     assert listed["publications"]["rows"] == library.sandbox.publications()
-    without = {one["table"]: one for one in run("tables", "--json", folder=tmp_path).document["tables"]}
+    without = {entry["table"]: entry for entry in run("tables", "--json", folder=tmp_path).document["tables"]}
     assert without["publications"]["rows"] is None
     printed = library.run("tables").out
     assert all(table.comment[:80] in printed for table in TABLES.values()), "longer ones are folded"

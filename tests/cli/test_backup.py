@@ -96,11 +96,11 @@ def test_trouble_ends_with_its_status_and_one_message(
 ) -> None:
     """Whatever goes wrong: the right status, one message that helps, no secret, and the last good snapshot byte for byte (I5, I10)."""
     before = small.snapshots()
-    done = small.backup("--json", **trouble(small))
-    done.assert_failed(status, *messages)
-    assert done.document["exit_status"] == status
-    assert PASSWORD not in done.err + done.out
-    assert small.sandbox.password not in done.err + done.out
+    outcome = small.backup("--json", **trouble(small))
+    outcome.assert_failed(status, *messages)
+    assert outcome.document["exit_status"] == status
+    assert PASSWORD not in outcome.err + outcome.out
+    assert small.sandbox.password not in outcome.err + outcome.out
     assert small.snapshots() == before
 
 
@@ -123,10 +123,10 @@ def test_a_full_disk_is_reported_as_such(tiny_disk: Path, sandbox: SandboxProces
     installation = Installation.make(tiny_disk, sandbox, "library")
     assert installation.backup("--json").status == 0
     before = installation.snapshots()
-    for left in (1_000_000, 0):
+    for free_bytes in (1_000_000, 0):
         filler = tiny_disk / "filler"
         filler.unlink(missing_ok=True)
-        filler.write_bytes(bytes(shutil.disk_usage(tiny_disk).free - left))
+        filler.write_bytes(bytes(shutil.disk_usage(tiny_disk).free - free_bytes))
         installation.backup("--json").assert_failed(1, str(tiny_disk / "library-data"), "disk is full")
         assert installation.snapshots() == before
 
@@ -145,7 +145,7 @@ main()
 def test_a_mistake_of_ours_in_the_report_says_that_it_is_one(sandbox: SandboxProcess, tmp_path: Path) -> None:
     """The backup is what it is; the lines to report are on stderr, and the last line says what is not there."""
     installation = Installation.make(tmp_path, sandbox, "small")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", REPORT_FAILS, "backup", "small"],
         cwd=installation.folder,
         env=environment(**installation.sign_in),
@@ -154,13 +154,13 @@ def test_a_mistake_of_ours_in_the_report_says_that_it_is_one(sandbox: SandboxPro
         timeout=PATIENCE,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     assert (
         "! The report could not be made: KeyError: 'a mistake'. This is a mistake in Bookferry: please report"
-        in done.stderr
+        in process.stderr
     )
-    assert "Traceback" in done.stderr
-    assert "; without a report; " in done.stdout.splitlines()[-1]
+    assert "Traceback" in process.stderr
+    assert "; without a report; " in process.stdout.splitlines()[-1]
 
 
 @pytest.mark.long

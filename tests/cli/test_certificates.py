@@ -68,5 +68,5 @@ def test_doctor_says_it_like_a_backup(tmp_path: Path) -> None:
     variables = {"BOOKFERRY_TEST_USER": "u", "BOOKFERRY_TEST_PASSWORD": "p", "SSL_CERT_FILE": f"{tmp_path}/missing.pem"}
     for command in ("backup", "doctor"):
         outcome = run(command, "old", folder=tmp_path, variables=variables)
-        said = outcome.out + outcome.err
-        assert (outcome.status, "SSL_CERT_FILE" in said, "Traceback" in said) == (2, True, False)
+        output = outcome.out + outcome.err
+        assert (outcome.status, "SSL_CERT_FILE" in output, "Traceback" in output) == (2, True, False)

@@ -44,7 +44,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def proposals(text: str) -> Iterator[str]:
     """The commands that a message proposes."""
-    return (found[1] for found in re.finditer(r"`([^`]*bookferry [^`]*)`", text))
+    return (match[1] for match in re.finditer(r"`([^`]*bookferry [^`]*)`", text))
 
 
 @pytest.mark.long

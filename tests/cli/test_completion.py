@@ -54,9 +54,9 @@ def asking(line: str, shell: str) -> dict[str, str]:
 
 def offered(line: str, folder: Path, shell: str = "bash") -> str:
     """What the program answers to a shell after this line."""
-    done = run(folder=folder, variables=asking(line, shell))
-    assert (done.status, done.err) == (0, ""), done
-    return done.out
+    outcome = run(folder=folder, variables=asking(line, shell))
+    assert (outcome.status, outcome.err) == (0, ""), outcome
+    return outcome.out
 
 
 SNAPSHOTS = ["old/20260101T000000Z", "old/20260102T000000Z"]
@@ -73,7 +73,7 @@ SNAPSHOTS = ["old/20260101T000000Z", "old/20260102T000000Z"]
         ("bookferry --config mine.toml migrate plan old n", ["new"]),
         ("bookferry --config mine.toml migrate apply ", ["old-new-1"]),
         ("bookferry --config mine.toml report new --snapshot n", ["new/20260103T000000Z"]),
-        ("bookferry query --example ", [one.name for one in all_examples()]),
+        ("bookferry query --example ", [example.name for example in all_examples()]),
         ("bookferry --config no.toml backup ", []),
     ],
 )
@@ -121,6 +121,6 @@ def test_in_bash(folder: Path) -> None:
     $(complete -p bookferry | sed "s/.*-F //; s/ .*//") bookferry
     printf '%s\\n' "${COMPREPLY[@]}"
     """
-    done = subprocess.run(["bash", "-c", ask], cwd=folder, env=variables, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == SNAPSHOTS
+    process = subprocess.run(["bash", "-c", ask], cwd=folder, env=variables, capture_output=True, text=True, check=True)
+    assert process.stdout.split() == SNAPSHOTS
     assert not (folder / "evaluated").exists()

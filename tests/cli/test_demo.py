@@ -107,8 +107,8 @@ def test_its_folder_can_be_explored_as_it_says(first: Outcome, folder: Path) -> 
 
 
 def test_a_configuration_of_a_person_is_not_touched(tmp_path: Path) -> None:
-    mine = tmp_path / "bookferry.toml"
-    mine.write_bytes(b"# mine \xff")
+    config = tmp_path / "bookferry.toml"
+    config.write_bytes(b"# mine \xff")
     run("demo", "--folder", ".", "--json", folder=tmp_path).assert_failed(
         2, "was not written by `bookferry demo`", "--folder"
     )

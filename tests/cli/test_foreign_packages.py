@@ -99,11 +99,11 @@ def test_a_package_that_hides_ours_is_refused(tmp_path: Path, name: str, form: s
     for path in (str(tmp_path), f"{os.devnull}:"):
         command = [SCRIPT, "--json", "tables"]
         variables = environment() | {"PYTHONPATH": path}
-        done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
-        assert done.returncode == 2
-        assert done.stderr.count("\n") == 1
-        assert f"error: Python finds `{name}` in {hiding}" in done.stderr
-        assert json.loads(done.stdout)["exit_status"] == 2
+        process = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+        assert process.returncode == 2
+        assert process.stderr.count("\n") == 1
+        assert f"error: Python finds `{name}` in {hiding}" in process.stderr
+        assert json.loads(process.stdout)["exit_status"] == 2
     assert not (tmp_path / "marks").exists()
 
 
@@ -113,8 +113,8 @@ import sys
 tables = library(sys.argv[1])
 import pipelines, pipelines.mine
 answers = tables.example("collection_by_decade").fetchall()
-(again,) = library(sys.argv[1]).sql("SELECT count(*) FROM publications").fetchall()
-print(pipelines.mine.ANSWER, len(answers) > 5, again, pipelines.__file__)
+(count,) = library(sys.argv[1]).sql("SELECT count(*) FROM publications").fetchall()
+print(pipelines.mine.ANSWER, len(answers) > 5, count, pipelines.__file__)
 """
 
 
@@ -133,7 +133,7 @@ def test_an_analysts_own_packages_do_no_harm(first: str, library: BackedUp, tmp_
     script = tmp_path / "analysis.py"
     script.write_text(READING.format(first=first))
     variables = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, script, library.folder / "bookferry.toml"],
         cwd=tmp_path,
         env=variables,
@@ -141,4 +141,4 @@ def test_an_analysts_own_packages_do_no_harm(first: str, library: BackedUp, tmp_
         text=True,
         check=False,
     )
-    assert done.stdout == f"42 True ({LARGE},) {tmp_path / 'pipelines' / '__init__.py'}\n", done.stderr
+    assert process.stdout == f"42 True ({LARGE},) {tmp_path / 'pipelines' / '__init__.py'}\n", process.stderr

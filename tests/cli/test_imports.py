@@ -28,7 +28,7 @@ FOR_LIBRARIES = {"httpx", "duckdb", "pipelines.backup", "pipelines.migration.flo
 
 def imported(folder: Path, *arguments: str, **variables: str) -> set[str]:
     """The modules that a command has imported at its end."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", LISTED, *arguments],
         cwd=folder,
         env=environment(**variables),
@@ -36,7 +36,7 @@ def imported(folder: Path, *arguments: str, **variables: str) -> set[str]:
         text=True,
         check=True,
     )
-    return set(done.stderr.rpartition("MODULES ")[2].split())
+    return set(process.stderr.rpartition("MODULES ")[2].split())
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_command_imports_only_what_it_uses(command: str, without: set[str], tm
         CONFIG.format(tenant="old", base_url="https://old.example.org", requests_per_minute=60)
     )
     try:
-        found = imported(tmp_path, *command.split())
+        modules = imported(tmp_path, *command.split())
     except subprocess.CalledProcessError as error:  # `status` of a library without a backup
-        found = set(error.stderr.rpartition("MODULES ")[2].split())
-    assert found & {*NEVER, *without} == set()
+        modules = set(error.stderr.rpartition("MODULES ")[2].split())
+    assert modules & {*NEVER, *without} == set()

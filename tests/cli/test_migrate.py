@@ -47,13 +47,13 @@ def test_plan_apply_verify_and_undo(service: SandboxProcess, tmp_path: Path) -> 
     files = {"plan.parquet", "plan.html", "issues.tsv", "conflicts.tsv"}
     assert {path.name for path in Path(plan["path"]).iterdir()} >= files
 
-    few = installation.answer("migrate", "apply", name, "--limit", "10")
-    assert (few["created"], few["complete"]) == (10, False)
+    part = installation.answer("migrate", "apply", name, "--limit", "10")
+    assert (part["created"], part["complete"]) == (10, False)
     applied = installation.answer("migrate", "apply", name)
     assert (applied["created"], applied["complete"]) == (RECORDS - 10, True)
     assert {"patched", "unchanged", "failed", "files_uploaded", "requests"} <= applied.keys()
-    again = installation.printed("migrate", "apply", name)
-    assert again[-1].startswith(f"Complete as planned: {RECORDS} unchanged; 0 requests; not moved: 1 identifier, ")
+    lines = installation.printed("migrate", "apply", name)
+    assert lines[-1].startswith(f"Complete as planned: {RECORDS} unchanged; 0 requests; not moved: 1 identifier, ")
     status = installation.answer("migrate", "status", name)
     assert (status["complete"], status["requests_left"], status["done"]["create"]) == (True, 0, RECORDS)
     record = installation.answer("migrate", "status", name, "--record", "3")
@@ -77,8 +77,8 @@ def test_plan_apply_verify_and_undo(service: SandboxProcess, tmp_path: Path) -> 
     last = installation.printed("migrate", "status", name)[-1]
     assert last.startswith(f"Plan {name} was undone: {written} writes taken back, nothing left; ")
     assert last.endswith(f"bookferry migrate apply {name}")
-    nothing = f"Nothing to undo: 'new' has nothing that plan {name} wrote."
-    assert installation.printed("migrate", "undo", name)[-1] == nothing
+    message = f"Nothing to undo: 'new' has nothing that plan {name} wrote."
+    assert installation.printed("migrate", "undo", name)[-1] == message
     assert installation.answer("migrate", "verify", name, status=6)["missing"] == RECORDS
 
 
@@ -94,11 +94,11 @@ def test_files_that_the_snapshot_lacks_are_named_by_every_command(service: Sandb
     assert f"; {plan['create'] - 2} records of plan {plan['plan']} left. " in part
     for command, status in (("apply", 3), ("status", 3), ("verify", 6)):
         document = installation.answer("migrate", command, plan["plan"], status=status)
-        for said in (plan, document):
-            assert (said["lacking"]["files"], said["lacking"]["covers"]) == (3, 2)
+        for answer in (plan, document):
+            assert (answer["lacking"]["files"], answer["lacking"]["covers"]) == (3, 2)
         assert not document.get("complete", False)
         assert not document.get("equal", False)
-        assert {one["source_id"] for one in document["findings"]} == {85, 89, 92}
+        assert {finding["source_id"] for finding in document["findings"]} == {85, 89, 92}
         printed = installation.printed("migrate", command, plan["plan"], status=status)
         assert "cover.jpg" in "".join(printed)
         assert "3 files, 2 covers" in printed[-1]
@@ -158,5 +158,5 @@ def test_restore_creates_what_is_missing_once(service: SandboxProcess, tmp_path:
     installation.answer("backup", "old")
     restored = installation.answer("restore", "old", "new")
     assert (restored["created"], restored["verification"]["equal"]) == (RECORDS, True)
-    again = installation.answer("restore", "old", "new")
-    assert (again["created"], again["unchanged"]) == (0, RECORDS)
+    repetition = installation.answer("restore", "old", "new")
+    assert (repetition["created"], repetition["unchanged"]) == (0, RECORDS)

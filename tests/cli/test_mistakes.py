@@ -78,10 +78,10 @@ CONFIGURATIONS: list[tuple[str, tuple[str, ...]]] = [
 """The text of a configuration, and words of the message of `backup a`; each exits with 2. tests/settings has the others."""
 
 
-def check(done: Outcome, status: int, words: tuple[str, ...]) -> None:
-    done.assert_failed(status, *words)
-    assert FOREIGN_WORDS.search(done.err) is None, done.err
-    assert "geheim" not in done.err
+def check(outcome: Outcome, status: int, words: tuple[str, ...]) -> None:
+    outcome.assert_failed(status, *words)
+    assert FOREIGN_WORDS.search(outcome.err) is None, outcome.err
+    assert "geheim" not in outcome.err
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +124,9 @@ def test_a_library_that_is_not_there(sandbox: SandboxProcess, tmp_path: Path) ->
         installation.configure(base_url=site.url)
         check(installation.backup(), 1, ("a web page instead of JSON", "Is base_url the library's address?"))
     installation.configure(base_url="http://127.0.0.1:1")
-    done = installation.start("backup", "small", hurried=True)
-    _out, err = done.communicate(timeout=200)
-    assert done.returncode == 1
+    process = installation.start("backup", "small", hurried=True)
+    _out, err = process.communicate(timeout=200)
+    assert process.returncode == 1
     assert "cannot connect" in err
     assert "Is http://127.0.0.1:1 the library's address? If not, correct base_url." in err
 

@@ -69,15 +69,15 @@ def test_damage_is_the_worst_of_a_night(installation: Installation) -> None:
     installation.backup()
     (manifest,) = (installation.folder / "library-data").rglob("manifest.json")
     manifest.write_text("{")
-    done = installation.run("nightly", "small")
-    assert (done.status, done.lines[-1].split(";")[1]) == (6, " not verified (damaged)")
+    outcome = installation.run("nightly", "small")
+    assert (outcome.status, outcome.lines[-1].split(";")[1]) == (6, " not verified (damaged)")
     assert kept(installation) == 2
 
 
 def test_a_library_without_a_complete_snapshot(installation: Installation) -> None:
     installation.sandbox.change("small", variations={"x_total_error": 2})
-    done = installation.run("nightly", "small", "--json")
-    assert (done.status, done.document["verify"]) == (3, {"left_out": "there is no complete snapshot"})
+    outcome = installation.run("nightly", "small", "--json")
+    assert (outcome.status, outcome.document["verify"]) == (3, {"left_out": "there is no complete snapshot"})
     installation.sandbox.reset(tenant="small")
 
 
@@ -90,11 +90,11 @@ def test_a_password_by_command(installation: Installation) -> None:
     command = f'password_command = ["{sys.executable}", "secret.py"]'
     config.write_text(config.read_text().replace('password_env = "TEST_PASSWORD"', command))
     user = {"TEST_USER": installation.sandbox.user}
-    done = installation.run("nightly", "small", variables=user)
-    assert done.status == 0, done.err
+    outcome = installation.run("nightly", "small", variables=user)
+    assert outcome.status == 0, outcome.err
     doctor = installation.run("doctor", "small", "--json", variables=user).document["tenants"][0]["checks"]
-    [found] = [check for check in doctor if check["name"] == "secrets"]
-    assert found["message"] == "all that are named can be used"
+    [secrets_check] = [check for check in doctor if check["name"] == "secrets"]
+    assert secrets_check["message"] == "all that are named can be used"
     assert not [path for path, text in texts_below(installation.folder / "library-data") if password in text]
     (installation.folder / "secret.py").write_text("raise SystemExit(3)")
     installation.backup(variables=user).assert_failed(2, "password_command: ", "ended with exit status 3")

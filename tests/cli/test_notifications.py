@@ -27,34 +27,34 @@ def installation(sandbox: SandboxProcess, tmp_path: Path) -> Installation:
     return add_config(Installation.make(tmp_path, sandbox, "small"), NOTIFY)
 
 
-def add_config(installation: Installation, more: str) -> Installation:
+def add_config(installation: Installation, lines: str) -> Installation:
     path = installation.folder / "bookferry.toml"
-    path.write_text(path.read_text() + more)
+    path.write_text(path.read_text() + lines)
     return installation
 
 
 def results(installation: Installation) -> list[tuple[bool, str]]:
     """Of each call: whether it is the one for success, and its result. Empties the files."""
-    return [(one["ok"], one["result"]) for one in calls(installation)]
+    return [(call["ok"], call["result"]) for call in calls(installation)]
 
 
 def calls(installation: Installation) -> list[dict[str, Any]]:
     """What the commands were told. Empties the files."""
-    told = []
+    messages = []
     for path in installation.folder.glob("told-*"):
-        told += [json.loads(line) for line in path.read_text().splitlines()]
-        assert {call["ok"] for call in told} == {path.name == "told-good"}
+        messages += [json.loads(line) for line in path.read_text().splitlines()]
+        assert {call["ok"] for call in messages} == {path.name == "told-good"}
         path.unlink()
-    return told
+    return messages
 
 
 @pytest.mark.long
 def test_a_backup_reports_its_result(installation: Installation) -> None:
     """Once. Only a complete backup is a success. A failure has its reason, and no secret (I10)."""
-    done = installation.backup("--json")
+    outcome = installation.backup("--json")
     (call,) = calls(installation)
-    assert (done.status, call["ok"], call["job"], call["tenant"]) == (0, True, "backup", "small")
-    assert (call["result"], call["snapshot"]) == ("complete", done.document["snapshot"])
+    assert (outcome.status, call["ok"], call["job"], call["tenant"]) == (0, True, "backup", "small")
+    assert (call["result"], call["snapshot"]) == ("complete", outcome.document["snapshot"])
     installation.sandbox.change("small", variations={"x_total_error": 1})
     assert installation.backup("--json").status == 3
     (call,) = calls(installation)

@@ -22,8 +22,8 @@ LOG_OF_A_RUN = re.compile(r"dagster/history/runs/[0-9a-f-]{36}\.db(-wal|-shm)?")
 
 def another_group() -> str:
     """A group that this user may give files to."""
-    own = [grp.getgrgid(number) for number in os.getgroups() if number != os.getegid()]
-    groups = [entry for entry in grp.getgrall() if os.geteuid() == 0 and entry.gr_gid != os.getegid()] or own
+    own_groups = [grp.getgrgid(number) for number in os.getgroups() if number != os.getegid()]
+    groups = [entry for entry in grp.getgrall() if os.geteuid() == 0 and entry.gr_gid != os.getegid()] or own_groups
     return groups[0].gr_name if groups else pytest.skip("this user is in one group only")
 
 
@@ -51,9 +51,9 @@ def test_doctor_says_what_others_can_open(installation: Installation) -> None:
     """The command that it names closes it; no command does so by itself. The files of other programs are left alone (`data = "."`)."""
     config = installation.folder / "bookferry.toml"
     config.write_text(config.read_text().replace('"library-data"', '"."'))
-    other = installation.folder / "other.txt"
-    other.touch()
-    for path in (other, config):
+    foreign_file = installation.folder / "other.txt"
+    foreign_file.touch()
+    for path in (foreign_file, config):
         path.chmod(0o644)
     assert installation.backup().status == 0
     installation.folder.chmod(0o755)

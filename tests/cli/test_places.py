@@ -24,7 +24,7 @@ TEXT = "Ä→平装😀"
 
 def printed(library: BackedUp, encoding: str, *arguments: str) -> bytes:
     """What a command sends to a terminal of this encoding."""
-    done = subprocess.run(
+    process = subprocess.run(
         [*BOOKFERRY, *arguments],
         cwd=library.folder,
         env=environment(LC_ALL="C", PYTHONIOENCODING=encoding, **library.sign_in),
@@ -33,7 +33,7 @@ def printed(library: BackedUp, encoding: str, *arguments: str) -> bytes:
         timeout=PATIENCE,
         check=True,
     )
-    return done.stdout
+    return process.stdout
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
@@ -86,7 +86,7 @@ def test_a_folder_that_duckdb_cannot_open_is_refused_at_once(
     """In one sentence, before anything is written."""
     folder = tmp_path / f"a{sign}b"
     installation = Installation.make(folder, sandbox, "small")
-    made = ("init", "--data", "library-data", "--config", "other.toml")
-    for command in (made, ("backup", "small"), ("query", "SELECT 1")):
+    init = ("init", "--data", "library-data", "--config", "other.toml")
+    for command in (init, ("backup", "small"), ("query", "SELECT 1")):
         installation.run(*command).assert_failed(2, "Name another folder as `data`")
     assert [path.name for path in folder.iterdir()] == ["bookferry.toml"]

@@ -71,8 +71,8 @@ def _check_what_it_shows(interface: WebInterface) -> None:
         for check in page["assetChecksOrError"].get("checks", ())
         if check["executionForLatestMaterialization"]
     }
-    made = {page["assetKey"]["path"][-1] for page in pages if page["assetMaterializations"]}
-    assert {"raw_publications", "publications", "files", "snapshot", "report"} <= made
+    assets = {page["assetKey"]["path"][-1] for page in pages if page["assetMaterializations"]}
+    assert {"raw_publications", "publications", "files", "snapshot", "report"} <= assets
     assert {shown["snapshot", "complete"], shown["raw_publications", "ids_unique"], shown["report", "made"]} == {
         "SUCCEEDED"
     }
@@ -105,9 +105,9 @@ def _in_the_background() -> None:
 
 @pytest.mark.parametrize("command", ["ui", "sandbox"])
 def test_a_port_that_is_taken_is_reported_before_anything_starts(library: BackedUp, command: str) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = str(listener.getsockname()[1])
         library.run(command, "--port", port, "--json").assert_failed(2, f"ort {port} of 127.0.0.1")
     library.run(command, "--host", "192.0.2.1", "--json").assert_failed(2, "192.0.2.1")

@@ -17,8 +17,8 @@ from tests.sandbox.process import SandboxProcess
 @pytest.fixture
 def address(state_server: str) -> Iterator[str]:
     """An empty database."""
-    with database(state_server) as one:
-        yield one
+    with database(state_server) as postgres_address:
+        yield postgres_address
 
 
 def shared(folder: Path, sandbox: SandboxProcess, limit: int = 100_000) -> Installation:
@@ -32,21 +32,21 @@ def shared(folder: Path, sandbox: SandboxProcess, limit: int = 100_000) -> Insta
 
 def test_two_machines_count_in_one_budget(address: str, sandbox: SandboxProcess, tmp_path: Path) -> None:
     """Both back up without a file for the state, and doctor on one knows the requests of the other."""
-    one, other = (shared(tmp_path / name, sandbox) for name in ("one", "other"))
-    variables = {**one.sign_in, "TEST_POSTGRES": address}
-    assert one.backup("--no-files", variables=variables).status == 0
+    first_machine, second_machine = (shared(tmp_path / name, sandbox) for name in ("one", "other"))
+    variables = {**first_machine.sign_in, "TEST_POSTGRES": address}
+    assert first_machine.backup("--no-files", variables=variables).status == 0
     assert not list(tmp_path.rglob("state.db*"))
     with psycopg.connect(address) as connection:
-        [(taken,)] = connection.execute("SELECT count(*) FROM bookferry_state.budget_slots").fetchall()
+        [(slots,)] = connection.execute("SELECT count(*) FROM bookferry_state.budget_slots").fetchall()
         assert connection.execute("SELECT fence FROM bookferry_state.leases").fetchall() == [(2,)]
-    assert taken >= 2
-    done = other.run("doctor", "small", "--json", variables=variables)
-    checks = {check["name"]: check for check in done.document["tenants"][0]["checks"]}
-    assert f"; {taken} of them used by other runs" in checks["rate"]["message"]
-    found = checks["database"]
-    assert found["status"] == "warning"
-    assert re.search(r"answers in \d{1,3}\.\d ms \(Postgres \d+.*fsync = off", found["message"])
-    assert other.backup("--no-files", variables=variables).status == 0
+    assert slots >= 2
+    outcome = second_machine.run("doctor", "small", "--json", variables=variables)
+    checks = {check["name"]: check for check in outcome.document["tenants"][0]["checks"]}
+    assert f"; {slots} of them used by other runs" in checks["rate"]["message"]
+    finding = checks["database"]
+    assert finding["status"] == "warning"
+    assert re.search(r"answers in \d{1,3}\.\d ms \(Postgres \d+.*fsync = off", finding["message"])
+    assert second_machine.backup("--no-files", variables=variables).status == 0
 
 
 def test_without_a_database_nothing_is_sent(sandbox: SandboxProcess, tmp_path: Path) -> None:

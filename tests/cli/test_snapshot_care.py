@@ -62,21 +62,23 @@ def test_from_the_first_backup_to_the_last_removal(care: Care) -> None:
     assert not list((care.folder / "work").rglob("*.parquet"))
     assert care.answer("query", "SELECT count(*) AS n FROM publications_history")["rows"] == [{"n": 240}]
 
-    said = "users, hard copies, locations, collections, authorities, tasks."
-    assert care.printed("snapshots", "list")[-1] == f"Not read in {newest} and 1 more: {said}"
-    assert f"Not read in small: {said}" in care.printed("status")
+    names = "users, hard copies, locations, collections, authorities, tasks."
+    assert care.printed("snapshots", "list")[-1] == f"Not read in {newest} and 1 more: {names}"
+    assert f"Not read in small: {names}" in care.printed("status")
     shown = care.printed("snapshots", "show", newest)
     assert [line.split("│")[0].strip() for line in shown if "not read" in line] == UNREAD
     [library] = care.answer("status")["libraries"]
-    assert [one["not_read"] for one in (*care.answer("snapshots", "list")["snapshots"], library["backup"])] == [
+    assert [entry["not_read"] for entry in (*care.answer("snapshots", "list")["snapshots"], library["backup"])] == [
         UNREAD
     ] * 3
 
     before = care.kept()
     verified = care.answer("snapshots", "verify")
     assert (verified["ok"], verified["problems"]) == (True, [])
-    assert [f"small/{one['snapshot']}" for one in verified["snapshots"]] == [newest]
-    listed = {f"small/{one['snapshot']}": one["last_verified"] for one in care.answer("snapshots", "list")["snapshots"]}
+    assert [f"small/{entry['snapshot']}" for entry in verified["snapshots"]] == [newest]
+    listed = {
+        f"small/{entry['snapshot']}": entry["last_verified"] for entry in care.answer("snapshots", "list")["snapshots"]
+    }
     assert (listed[first], listed[newest]["ok"]) == (None, True)
     part = care.printed("snapshots", "verify", first, "--read-data", "1/7")
     assert (part[0], part[-1].split(",")[0]) == (f"{first}  intact", "Good: 1 snapshot as published; 7 files")
@@ -106,7 +108,7 @@ def test_from_the_first_backup_to_the_last_removal(care: Care) -> None:
 
     config.write_text(f"{config.read_text()}\n[retention]\nkeep_last = 1\n")
     before = care.kept()
-    removed = [one["snapshot"] for one in care.answer("snapshots", "prune", "--dry-run")["removed"]]
+    removed = [entry["snapshot"] for entry in care.answer("snapshots", "prune", "--dry-run")["removed"]]
     assert (removed, care.kept()) == ([first, newest], before)
     pruned = care.printed("snapshots", "prune", "small")
     assert pruned[-1].startswith("Removed 2 snapshots")
@@ -120,6 +122,6 @@ def test_a_bucket_that_is_not_there(sandbox: SandboxProcess, s3: S3, tmp_path: P
     installation = Installation.make(tmp_path, sandbox, "small")
     in_bucket(tmp_path / "bookferry.toml", "s3://no-such-bucket")
     before = sandbox.counts("small")["requests"]
-    done = installation.backup("--json")
-    done.assert_failed(2, "s3://no-such-bucket", "there is no such bucket", "Make it, or correct `data`")
+    outcome = installation.backup("--json")
+    outcome.assert_failed(2, "s3://no-such-bucket", "there is no such bucket", "Make it, or correct `data`")
     assert sandbox.counts("small")["requests"] == before

@@ -20,8 +20,8 @@ UNREACHABLE = "postgresql://me:sesame-open@127.0.0.1:1/nothing"
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """An empty database."""
-    with postgres_server() as server, database(server) as one:
-        yield one
+    with postgres_server() as server, database(server) as postgres_address:
+        yield postgres_address
 
 
 @pytest.mark.parametrize("place", ["postgres", "iceberg"])
@@ -49,9 +49,9 @@ def test_what_failed_leaves_a_good_snapshot_that_stage_shows(
     (staged,) = document["staged" if place == "postgres" else "iceberg"]
     assert (staged["tenant"], staged["snapshot"]) == ("small", snapshot.manifest.snapshot)
     assert (staged["tables"]["publications"], len(staged["tables"])) == (120, 5)
-    said = installation.printed("stage", "small", variables=variables)[-1]
-    assert said.startswith(f"{shows}{snapshot.manifest.snapshot}: {sum(staged['tables'].values()):,} rows")
-    assert "in 5 tables" in said
+    message = installation.printed("stage", "small", variables=variables)[-1]
+    assert message.startswith(f"{shows}{snapshot.manifest.snapshot}: {sum(staged['tables'].values()):,} rows")
+    assert "in 5 tables" in message
     assert shows in installation.backup(variables=variables).out
     config.write_text(f"{config.read_text()}\n[retention]\nkeep_last = 1\n")
     assert len(installation.answer("snapshots", "prune", variables=variables)["removed"]) == 1

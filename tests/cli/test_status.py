@@ -48,11 +48,11 @@ def test_before_and_after_the_first_backup(installation: Installation) -> None:
     [library] = before["libraries"]
     assert (before["ok"], before["scheduler"], library["backup"], codes(library)) == (False, False, None, ["backup"])
     assert not (installation.folder / "library-data").exists()
-    made = installation.backup("--json").document
+    document = installation.backup("--json").document
     after = installation.answer("status", variables={})
     [library] = after["libraries"]
-    told = {"snapshot": made["snapshot"], "records": SMALL, "files": made["files"]["kept"]}
-    assert library["backup"].items() >= told.items()
+    expected = {"snapshot": document["snapshot"], "records": SMALL, "files": document["files"]["kept"]}
+    assert library["backup"].items() >= expected.items()
     days_left = (datetime(2026, 12, 31, tzinfo=UTC).date() - datetime.now(UTC).date()).days
     assert (after["ok"], library["days_left"], library["last_verified"], codes(library)) == (True, days_left, None, [])
     settings = load_settings(installation.folder / "bookferry.toml")
@@ -69,9 +69,11 @@ def test_a_migration_that_was_begun(sandbox: SandboxProcess, tmp_path: Path, mon
     settings, snapshot = load_settings(pair.config), pair.back_up()
 
     def state() -> tuple[list[tuple[str, bool, str]], bool]:
-        now = overview(settings, open_data(settings), datetime.now(UTC))
-        plans = [(plan.plan, plan.begun, plan.waits_for) for plan in now.plans]
-        [codes] = [[problem.code for problem in one.problems] for one in now.libraries if one.tenant == "new"]
+        summary = overview(settings, open_data(settings), datetime.now(UTC))
+        plans = [(plan.plan, plan.begun, plan.waits_for) for plan in summary.plans]
+        [codes] = [
+            [problem.code for problem in library.problems] for library in summary.libraries if library.tenant == "new"
+        ]
         return plans, ProblemCode.MIGRATION in codes
 
     first = pair.plan(snapshot)
@@ -86,15 +88,15 @@ def test_a_migration_that_was_begun(sandbox: SandboxProcess, tmp_path: Path, mon
     assert state() == ([(second.name, True, "its verification")], True)
     pair.verify(second)
     assert state() == ([], False)
-    for taken_back, left in ((second, [first.name]), (first, [])):
+    for taken_back, plan_names in ((second, [first.name]), (first, [])):
         pair.undo(taken_back, really=True)
-        assert [name for name, _begun, _waits_for in state()[0]] == left
+        assert [name for name, _begun, _waits_for in state()[0]] == plan_names
 
 
 def test_a_library_in_which_nobody_has_signed_in(installation: Installation) -> None:
     installation.add_v3("bare", "bare")
     libraries = installation.answer("status", status=4)["libraries"]
-    assert [codes(one) for one in libraries if one["tenant"] == "bare"] == [["backup", "sign_in"]]
+    assert [codes(library) for library in libraries if library["tenant"] == "bare"] == [["backup", "sign_in"]]
 
 
 def test_the_scheduler_is_seen_in_dagsters_own_file(
@@ -142,8 +144,8 @@ class TestFailedRuns:
                 (home / "dagster.yaml").write_text(json.dumps({"storage": {"postgres": {"postgres_db": named}}}))
                 home /= "written"  # Dagster itself takes no socket there
                 home.mkdir()
-                whole = {"storage": {"postgres": {"postgres_url": {"env": "HISTORY"}}}}
-                (home / "dagster.yaml").write_text(json.dumps(whole))
+                storage = {"storage": {"postgres": {"postgres_url": {"env": "HISTORY"}}}}
+                (home / "dagster.yaml").write_text(json.dumps(storage))
             yield stack.enter_context(dg.DagsterInstance.from_config(str(home)))
 
     def ended(
@@ -168,8 +170,8 @@ class TestFailedRuns:
         [run] = library.answer("status", status=3, variables=variables)["failed_runs"]
         assert (run["run"], run["tenant"], run["job"]) == (lost, "library", "Materialize")
         self.ended(history, success, **{"bookferry/tenant": "library"})
-        again = library.answer("status", variables=variables)
-        assert (again["ok"], again["failed_runs"]) == (True, [])
+        answer = library.answer("status", variables=variables)
+        assert (answer["ok"], answer["failed_runs"]) == (True, [])
         settings, later = load_settings(library.folder / "bookferry.toml"), datetime.now(UTC) + timedelta(minutes=5)
         assert failed_runs(settings, later, {}) == [], "what counts is the night whose backups are the newest"
 
@@ -181,6 +183,6 @@ def _succeed(history: dg.DagsterInstance, run: dg.DagsterRun) -> None:
 
 def test_without_a_library(tmp_path: Path) -> None:
     (tmp_path / "bookferry.toml").write_text("")
-    done = run("status", folder=tmp_path)
-    assert (done.status, done.err) == (0, "")
-    assert "`bookferry init --tenant NAME`" in done.out
+    outcome = run("status", folder=tmp_path)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "`bookferry init --tenant NAME`" in outcome.out

@@ -14,12 +14,12 @@ WIDTHS = (60, 120)
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_a_list_of_snapshots_is_whole(library: BackedUp, columns: int) -> None:
     """At 80 columns a line would have to crop its numbers; its values are below each other then."""
-    (one,) = library.run("snapshots", "list", "--json").document["snapshots"]
+    (snapshot,) = library.run("snapshots", "list", "--json").document["snapshots"]
     printed_lines = printed("snapshots", "list", folder=library.folder, columns=columns)
     lines = [line for line in printed_lines if not line.startswith("Not read")]
     assert max(map(len, lines)) <= columns
     words = {word for line in lines for word in line.split()}
-    assert words >= {f"library/{one['snapshot']}", f"{LARGE:,}", f"{one['requests']:,}", "complete", "never"}
+    assert words >= {f"library/{snapshot['snapshot']}", f"{LARGE:,}", f"{snapshot['requests']:,}", "complete", "never"}
     assert ("row 1" in lines) == (columns < 120)
 
 

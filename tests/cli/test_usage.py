@@ -13,16 +13,16 @@ from tests.cli.command import run
 @pytest.mark.parametrize("group", [[], ["snapshots"]])
 def test_without_a_command_there_is_help(group: list[str], tmp_path: Path) -> None:
     """Exit 2: a script that forgot the command must not take it for a success."""
-    done = run(*group, folder=tmp_path)
-    assert (done.status, done.err) == (2, "")
-    assert "COMMAND" in done.out
+    outcome = run(*group, folder=tmp_path)
+    assert (outcome.status, outcome.err) == (2, "")
+    assert "COMMAND" in outcome.out
 
 
 @pytest.mark.long
 def test_options_before_the_command(tmp_path: Path) -> None:
     """--config and --json mean the same before a command as after it; what stands after it has the last word."""
-    before = run("--json", "--config", "mine.toml", "init", folder=tmp_path)
-    assert before.document["config"] == str(tmp_path / "mine.toml")
+    outcome = run("--json", "--config", "mine.toml", "init", folder=tmp_path)
+    assert outcome.document["config"] == str(tmp_path / "mine.toml")
     listed = run("--config", "mine.toml", "--json", "snapshots", "list", folder=tmp_path)
     assert listed == run("snapshots", "list", "--config", "mine.toml", "--json", folder=tmp_path)
     assert listed.document == {"snapshots": [], "damaged": []}
@@ -37,23 +37,23 @@ def test_options_before_the_command(tmp_path: Path) -> None:
 )
 def test_colors_in_a_pipe(variables: dict[str, str], colored: bool, tmp_path: Path) -> None:
     for command in (("query", "--list-examples"), ("--help",)):
-        done = run(*command, folder=tmp_path, variables=variables)
-        assert (done.status, "\x1b[" in done.out) == (0, colored), done
+        outcome = run(*command, folder=tmp_path, variables=variables)
+        assert (outcome.status, "\x1b[" in outcome.out) == (0, colored), outcome
 
 
 def test_init_writes_a_file_and_adds_a_library(tmp_path: Path) -> None:
     """What is in the file stays as it is, comments and permissions, too."""
-    made = run("init", "--tenant", "old", "--base-url", "https://library.example.com", folder=tmp_path)
-    assert (made.status, made.err) == (0, "")
-    assert "export OLD_USER=... OLD_PASSWORD=..." in made.out
-    assert made.lines[-1].endswith("bookferry backup old")
+    first_outcome = run("init", "--tenant", "old", "--base-url", "https://library.example.com", folder=tmp_path)
+    assert (first_outcome.status, first_outcome.err) == (0, "")
+    assert "export OLD_USER=... OLD_PASSWORD=..." in first_outcome.out
+    assert first_outcome.lines[-1].endswith("bookferry backup old")
     config = tmp_path / "bookferry.toml"
     before = config.read_text() + "# a comment of a person, without an end of line"
     config.write_text(before)
     config.chmod(0o640)
-    done = run("init", "--tenant", "new", "--api", "v3", "--base-url", "https://new.example.com", folder=tmp_path)
-    assert (done.status, done.err) == (0, "")
-    assert [line.split("bookferry ")[-1] for line in done.lines] == [
+    outcome = run("init", "--tenant", "new", "--api", "v3", "--base-url", "https://new.example.com", folder=tmp_path)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert [line.split("bookferry ")[-1] for line in outcome.lines] == [
         "Added 'new' to bookferry.toml. Next:",
         "login new",
         "doctor new",
@@ -62,7 +62,7 @@ def test_init_writes_a_file_and_adds_a_library(tmp_path: Path) -> None:
     assert config.read_text().startswith(f"{before}\n\n[tenants.new]\n")
     assert config.stat().st_mode & 0o777 == 0o640
     settings = load_settings(config)
-    assert [(name, one.base_url, one.api, one.username_env) for name, one in settings.tenants.items()] == [
+    assert [(name, tenant.base_url, tenant.api, tenant.username_env) for name, tenant in settings.tenants.items()] == [
         ("old", "https://library.example.com", "v2", "OLD_USER"),
         ("new", "https://new.example.com", "v3", None),
     ]

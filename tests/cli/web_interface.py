@@ -75,8 +75,8 @@ class WebInterface:
 
     def runs(self) -> list[dict[str, Any]]:
         """All runs; the tags of each as a dictionary."""
-        found = self.ask(RUNS)["runsOrError"]["results"]
-        return [{**run, "tags": {tag["key"]: tag["value"] for tag in run["tags"]}} for run in found]
+        runs = self.ask(RUNS)["runsOrError"]["results"]
+        return [{**run, "tags": {tag["key"]: tag["value"] for tag in run["tags"]}} for run in runs]
 
     def launch(self, job: str, assets: Sequence[Sequence[str]] = (), **tags: str) -> str:
         """Launch a job, or some assets of it. Returns the run's id."""

@@ -46,8 +46,8 @@ def slices(data: bytes, size: int) -> list[bytes]:
 @pytest.mark.parametrize("coding", ["", "identity", "gzip", "GZIP", "x-gzip"])
 def test_a_body_is_read_whole(coding: str, size: int) -> None:
     """I6: byte for byte, in any pieces, packed or not."""
-    sent = gzip.compress(PAGE) if "gzip" in coding.lower() else PAGE
-    assert read(slices(sent, size), content_encoding=coding) == PAGE
+    body = gzip.compress(PAGE) if "gzip" in coding.lower() else PAGE
+    assert read(slices(body, size), content_encoding=coding) == PAGE
 
 
 def test_an_empty_body_needs_no_packing() -> None:
@@ -96,7 +96,7 @@ def test_an_unrequested_content_encoding_is_refused(coding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "coding", "pattern"),
+    ("body", "coding", "pattern"),
     [
         (gzip.compress(PAGE)[:-20], "gzip", "ends too early"),
         (b"not packed at all", "gzip", "cannot be unpacked"),
@@ -110,10 +110,10 @@ def test_an_unrequested_content_encoding_is_refused(coding: str) -> None:
         (PAGE.decode().encode("utf-16"), "", "not UTF-8"),
     ],
 )
-def test_a_cut_or_garbled_body_may_be_whole_the_next_time(sent: bytes, coding: str, pattern: str) -> None:
+def test_a_cut_or_garbled_body_may_be_whole_the_next_time(body: bytes, coding: str, pattern: str) -> None:
     """I8: a GET whose response was cut is repeated; `RetryTransport` repeats this error."""
     with pytest.raises(GarbledBodyError, match=pattern):
-        read([sent], content_encoding=coding, content_type="application/json; charset=utf-8")
+        read([body], content_encoding=coding, content_type="application/json; charset=utf-8")
 
 
 @pytest.mark.parametrize("odd", [b'"\\ud800"', b"NaN", b"-Infinity", b"9" * 5000, b"1e99999", b'"a\tb"'])

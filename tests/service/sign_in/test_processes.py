@@ -1,4 +1,4 @@
-"""Several processes with one sign-in, tokens of two seconds, the strictest policy; and then somebody kills them (task, I3).
+"""Several processes with one sign-in, tokens of two seconds, the strictest policy; and then somebody kills them (I3).
 
 The suite works a few seconds; BOOKFERRY_TEST_SECONDS makes it longer.
 """
