@@ -55,8 +55,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("long"):
             timeout = item.get_closest_marker("timeout")
-            most = timeout.args[0] if timeout else float(item.config.getini("timeout"))
-            seconds[item.path] = max(seconds[item.path], most)
+            limit = timeout.args[0] if timeout else float(item.config.getini("timeout"))
+            seconds[item.path] = max(seconds[item.path], limit)
     items.sort(key=lambda item: -seconds[item.path])
 
 
@@ -90,15 +90,15 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "file":
         yield Place(tmp_path / "state.db")
         return
-    with postgres_place(request.getfixturevalue("state_server")) as found:
-        yield found
+    with postgres_place(request.getfixturevalue("state_server")) as database_place:
+        yield database_place
 
 
 @pytest.fixture
 def shared_place(state_server: str) -> Iterator[Place]:
     """A database."""
-    with postgres_place(state_server) as found:
-        yield found
+    with postgres_place(state_server) as database_place:
+        yield database_place
 
 
 @pytest.fixture

@@ -62,18 +62,18 @@ def start(work: Callable[..., object], *arguments: object) -> BaseProcess:
     return process
 
 
-def kill_at(owner: object, name: str, when: str, is_it: Callable[..., bool]) -> None:
-    """Kill this process (kill -9) before or after the first call of a method or function of which `is_it`, given its arguments, says so."""
+def kill_at(owner: object, name: str, moment: str, matches: Callable[..., bool]) -> None:
+    """Kill this process (kill -9) before or after the first call of a method or function for whose arguments `matches` holds."""
     method = getattr(owner, name)
 
     def dying(*arguments: Any, **options: Any) -> Any:
-        kills = is_it(*arguments)
-        if kills and when == "before":
+        kills = matches(*arguments)
+        if kills and moment == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        done = method(*arguments, **options)
+        result = method(*arguments, **options)
         if kills:
             os.kill(os.getpid(), signal.SIGKILL)
-        return done
+        return result
 
     setattr(owner, name, dying)
 

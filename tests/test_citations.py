@@ -32,10 +32,10 @@ def cited(pattern: str, *, within: tuple[str, ...] = ()) -> list[tuple[str, str]
     """File and citation of each match, in the files whose names end so."""
     expression = re.compile(pattern)
     return [
-        (name, found[1])
+        (name, match[1])
         for name, text in files().items()
         if not within or name.endswith(within)
-        for found in expression.finditer(text)
+        for match in expression.finditer(text)
     ]
 
 
@@ -44,7 +44,7 @@ def test_each_fact_of_the_service_that_is_cited_stands_in_its_document() -> None
     """`service.md#lists` is a heading of docs/service.md."""
     citations = cited(r"service\.md#([\w-]+)")
     assert len(citations) > 100
-    assert [one for one in citations if one[1] not in anchors(ROOT / "docs" / "service.md")] == []
+    assert [citation for citation in citations if citation[1] not in anchors(ROOT / "docs" / "service.md")] == []
 
 
 @pytest.mark.long
@@ -52,5 +52,5 @@ def test_each_invariant_that_is_cited_stands_in_its_document() -> None:
     """`I8` is a heading of docs/invariants.md, and each of these is cited by a test."""
     headings = set(re.findall(r"^## (I\d+) ", files()["docs/invariants.md"], re.MULTILINE))
     citations = cited(r"\b(I\d{1,2})\b", within=(".py", ".sql", ".html"))
-    assert [one for one in citations if one[1] not in headings] == []
+    assert [citation for citation in citations if citation[1] not in headings] == []
     assert {number for name, number in citations if name.startswith("tests/")} == headings

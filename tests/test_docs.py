@@ -22,22 +22,22 @@ def prose(page: Path) -> str:
 
 def anchors(page: Path) -> set[str]:
     """What a link may name after `#`: each heading in the form of GitHub; a heading that comes again gets a number."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for heading in re.findall(r"^#+ +(.*?) *#*$", prose(page), re.MULTILINE):
         text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
         name = re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-")
-        again = 0
-        while (anchor := f"{name}-{again}" if again else name) in found:
-            again += 1
-        found.add(anchor)
-    found.update(re.findall(r'<a (?:id|name)="([^"]+)"', prose(page)))
-    return found
+        number = 0
+        while (anchor := f"{name}-{number}" if number else name) in ids:
+            number += 1
+        ids.add(anchor)
+    ids.update(re.findall(r'<a (?:id|name)="([^"]+)"', prose(page)))
+    return ids
 
 
 def links(page: Path) -> list[str]:
     """The addresses of a page's links and pictures that lead to files of the repository."""
-    found = re.findall(r"\]\(([^()\s]+)\)", re.sub(r"`[^`\n]*`", "", prose(page)))
-    return [address for address in found if not re.match(r"[a-z]+:", address)]
+    addresses = re.findall(r"\]\(([^()\s]+)\)", re.sub(r"`[^`\n]*`", "", prose(page)))
+    return [address for address in addresses if not re.match(r"[a-z]+:", address)]
 
 
 @every_page

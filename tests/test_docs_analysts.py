@@ -49,25 +49,25 @@ def test_the_commands_work_as_written(checkout: Path) -> None:
     form = re.compile(r"(?:echo \"(?P<typed>.*?)\" \| )?\.venv/bin/bookferry (?P<words>.*?)(?: > (?P<file>\S+))?")
     for line in lines:
         if line.startswith("cp "):
-            _, example, own = shlex.split(line)
-            shutil.copy(ROOT / example, checkout / own)
+            _, example, target = shlex.split(line)
+            shutil.copy(ROOT / example, checkout / target)
             continue
         written = form.fullmatch(line)
         assert written is not None, line
-        done = run(
+        outcome = run(
             *shlex.split(written["words"]), folder=checkout, variables={name: value}, typed=written["typed"] or ""
         )
-        assert (done.status, done.err) == (0, ""), line
-        assert done.out, line
+        assert (outcome.status, outcome.err) == (0, ""), line
+        assert outcome.out, line
         if written["file"]:
-            (checkout / written["file"]).write_text(done.out, encoding="utf-8")
+            (checkout / written["file"]).write_text(outcome.out, encoding="utf-8")
     assert len(lines) >= 10
     assert (checkout / "answer.parquet").stat().st_size > 0
 
 
 def test_the_sql_works_as_written(checkout: Path) -> None:
     tables = library(checkout / "bookferry-demo" / "bookferry.toml")
-    statements = [one for block in blocks("sql") for one in tables.connection.extract_statements(block)]
+    statements = [statement for block in blocks("sql") for statement in tables.connection.extract_statements(block)]
     assert len(statements) >= 7
     for statement in statements:
         answer = tables.connection.execute(statement)
@@ -102,7 +102,7 @@ def test_iceberg_works_as_written(checkout: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_tables_are_attributes(checkout: Path) -> None:
-    """For completion, too; a table that is not there is told with the one that was meant."""
+    """Completion offers them, too; the error for a table that does not exist names the one that was meant."""
     config = str(checkout / "bookferry-demo" / "bookferry.toml")
     tables = library(config)
     assert {*TABLES, *(table.name for table in RAW_TABLES), SNAPSHOTS.name, "publications_history"} <= set(dir(tables))
@@ -119,7 +119,7 @@ def test_tables_are_attributes(checkout: Path) -> None:
 def shown(notebook: Path) -> list[tuple[str, list[dict[str, Any]]]]:
     """Each cell of code, and what it shows: texts and tables as they are, pictures by their kind."""
     cells = [cell for cell in json.loads(notebook.read_bytes())["cells"] if cell["cell_type"] == "code"]
-    return [("".join(cell["source"]), [_output(one) for one in cell["outputs"]]) for cell in cells]
+    return [("".join(cell["source"]), [_output(output) for output in cell["outputs"]]) for cell in cells]
 
 
 def _output(output: dict[str, Any]) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _output(output: dict[str, Any]) -> dict[str, Any]:
 def test_the_notebook_shows_what_a_run_shows(checkout: Path) -> None:
     """On the demonstration; what is stored in the file was made by a run, and is not stale."""
     (checkout / "docs").mkdir()
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "tests.notebook", NOTEBOOK, checkout / "run.ipynb", checkout / "docs"],
         cwd=ROOT,
         env=environment(),
@@ -139,8 +139,8 @@ def test_the_notebook_shows_what_a_run_shows(checkout: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     stored = shown(NOTEBOOK)
     assert shown(checkout / "run.ipynb") == stored, "docs/analysts.ipynb is stale: run `make docs`"
-    pictures = [one for _, outputs in stored for one in outputs if "image/png" in one]
+    pictures = [output for _, outputs in stored for output in outputs if "image/png" in output]
     assert len(pictures) == 2

@@ -38,19 +38,19 @@ class Block(NamedTuple):
 
 def blocks() -> list[Block]:
     """All of them; one that is indented, in a list, too."""
-    found = []
+    all_blocks = []
     for path in tracked("*.md"):
         page = path.read_text(encoding="utf-8")
         for match in re.finditer(r"^( *)```([^\n`]*)\n(.*?)^\1```$", page, re.MULTILINE | re.DOTALL):
             line = page.count("\n", 0, match.start()) + 1
-            found.append(Block(str(path.relative_to(ROOT)), line, match[2], match[3]))
-    return found
+            all_blocks.append(Block(str(path.relative_to(ROOT)), line, match[2], match[3]))
+    return all_blocks
 
 
 def check_shell(block: Block, _folder: Path) -> None:
     """The shell can read it; each command of ours exists with its options, and so does each file, module and target that it names."""
-    done = subprocess.run(["bash", "-n"], input=block.text, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(["bash", "-n"], input=block.text, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
     if SCRIPT.search(block.text):
         return
     for line in block.text.replace("\\\n", " ").splitlines():
@@ -70,8 +70,8 @@ def check_shell(block: Block, _folder: Path) -> None:
 def check_command(words: list[str]) -> None:
     """`bookferry WORDS`, up to what the shell makes of its output."""
     words = words[: min(words.index(end) for end in ("|", ">") if end in words)]
-    own = options_of(words) | (SANDBOX_OPTIONS if words[0] == "sandbox" else set())
-    assert {word.partition("=")[0] for word in words if re.match(r"--\w", word)} <= own
+    options = options_of(words) | (SANDBOX_OPTIONS if words[0] == "sandbox" else set())
+    assert {word.partition("=")[0] for word in words if re.match(r"--\w", word)} <= options
 
 
 def check_console(block: Block, folder: Path) -> None:

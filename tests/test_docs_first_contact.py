@@ -24,8 +24,8 @@ COMMANDS = [
 @pytest.fixture
 def sandbox() -> Iterator[SandboxProcess]:
     """Few records: the configuration that `init` writes keeps to 60 requests a minute."""
-    with SandboxProcess("--tenant=new=real:10", "--tenant=test=empty", "--requests-per-minute", "0") as own:
-        yield own
+    with SandboxProcess("--tenant=new=real:10", "--tenant=test=empty", "--requests-per-minute", "0") as process:
+        yield process
 
 
 @pytest.mark.long
@@ -37,7 +37,7 @@ def test_every_command_works_as_written(tmp_path: Path, sandbox: SandboxProcess)
     command.chmod(0o755)
     reader = Reader(tmp_path)
     reader.type(f"export PATH={shlex.quote(str(command.parent))}:$PATH")
-    plan, done = "", ""
+    plan, command_names = "", ""
     for line in COMMANDS:
         words = shlex.split(line)
         if words[1] == "login":
@@ -46,11 +46,11 @@ def test_every_command_works_as_written(tmp_path: Path, sandbox: SandboxProcess)
         answer = reader.type(line.replace("PLAN", plan))
         expected = {"migrate verify": 6, "drill new": 3}.get(" ".join(words[1:3]), 0)
         assert answer.returncode == expected, f"{line}\n{answer.stdout}\n{answer.stderr}"
-        done += f"{words[1]} "
+        command_names += f"{words[1]} "
         if words[1] == "init":
             tenant, address = (words[words.index(option) + 1] for option in ("--tenant", "--base-url"))
             reader.replace(address, sandbox.base_url(tenant))
         if words[1:3] == ["migrate", "plan"]:
             (plan,) = set(re.findall(r"new-to-test-\d{8}T\d{6}Z", answer.stdout))
-    assert done.split() == [shlex.split(line)[1] for line in COMMANDS if " login " not in line]
+    assert command_names.split() == [shlex.split(line)[1] for line in COMMANDS if " login " not in line]
     assert json.loads((tmp_path / "shapes.json").read_text(encoding="utf-8"))

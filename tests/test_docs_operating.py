@@ -71,8 +71,8 @@ def test_the_unit_and_the_commands_work_as_written(checkout: Installation) -> No
     with ScriptedServer(lambda _: Answer(b"OK")) as switch:
         variables = {"BACKUP_ALIVE": f"{switch.url}/check", "BACKUP_FAILED": f"{switch.url}/check/fail"}
         for line in (*unit, *lines):
-            done = run_line(checkout, line, **variables)
-            assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+            process = run_line(checkout, line, **variables)
+            assert process.returncode == 0, f"{line}\n{process.stdout}\n{process.stderr}"
         assert {(call.method, call.target) for call in switch.received} == {("POST", "/check")}
 
 

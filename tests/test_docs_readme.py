@@ -65,11 +65,11 @@ class Reader:
         _, err = process.communicate(f"{consent(address, sandbox)}\n", timeout=120)
         assert process.returncode == 0, err
 
-    def replace(self, address: str, other: str) -> None:
+    def replace(self, address: str, replacement: str) -> None:
         """Correct an address in bookferry.toml."""
         text = self.config.read_text(encoding="utf-8")
         assert address in text
-        self.config.write_text(text.replace(address, other), encoding="utf-8")
+        self.config.write_text(text.replace(address, replacement), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +91,10 @@ def sandbox() -> Iterator[SandboxProcess]:
     """
     (exported,) = (line for line in COMMANDS if line.startswith("export "))
     account = ("--password", exported.partition("_PASSWORD=")[2])
-    with SandboxProcess("--tenant=old=real:20", "--tenant=new=empty", "--requests-per-minute", "0", *account) as own:
-        yield own
+    with SandboxProcess(
+        "--tenant=old=real:20", "--tenant=new=empty", "--requests-per-minute", "0", *account
+    ) as process:
+        yield process
 
 
 @pytest.mark.long
@@ -109,14 +111,14 @@ def test_every_block_works_as_written(reader: Reader, sandbox: SandboxProcess) -
             if words[1] == "login":
                 reader.sign_in(line, sandbox)
                 continue
-            done = reader.type(PLAN.sub(plan, line))
-            assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+            process = reader.type(PLAN.sub(plan, line))
+            assert process.returncode == 0, f"{line}\n{process.stdout}\n{process.stderr}"
             typed.append(tuple(words[1:3]))
             if words[1] == "init":
                 tenant = words[words.index("--tenant") + 1]
                 reader.replace(ADDRESSES[tenant], sandbox.base_url(tenant))
             if words[1:3] == ["migrate", "plan"]:
-                (plan,) = set(PLAN.findall(done.stdout))
+                (plan,) = set(PLAN.findall(process.stdout))
     assert len(typed) >= 8
     assert {command for command, _ in typed} >= {"tables", "snapshots", "query", "init", "doctor", "backup", "migrate"}
     assert {("migrate", "plan"), ("migrate", "apply"), ("migrate", "verify")} <= set(typed)

@@ -26,20 +26,29 @@ def test_duckdb_has_the_described_columns_and_types(tmp_path: Path) -> None:
     data = DataFolder(tmp_path / "library-data")
     make_snapshot(data, publication_payloads(1))
     database = catalogue_in_memory(data)
-    described = [*(one.impersonal for one in (*TABLES.values(), *RAW_TABLES)), SNAPSHOTS, TABLES_READ]
+    described = [*(table.impersonal for table in (*TABLES.values(), *RAW_TABLES)), SNAPSHOTS, TABLES_READ]
     described += [deleted_view(tables[0].impersonal) for tables in STAGED.values()]
     for table in described:
         view = database.view(table.name)
-        found = dict(zip(view.columns, map(str, view.types), strict=True))
-        assert found == {**found, **{column.name: types(column)["duckdb"] for column in table.columns}}, table.name
+        view_types = dict(zip(view.columns, map(str, view.types), strict=True))
+        assert view_types == {**view_types, **{column.name: types(column)["duckdb"] for column in table.columns}}, (
+            table.name
+        )
 
 
 def test_the_command_describes_the_columns_of_each_kind_of_view(tmp_path: Path) -> None:
     gone = run("tables", "users_deleted", "--json", folder=tmp_path).document
-    assert [one["column"] for one in gone["columns"]] == [one.name for one in deleted_view(TABLES["users"]).columns]
-    assert [one["column"] for one in gone["columns"] if one["personal"]] == ["email", "name", "residue", "sha256"]
+    assert [column["column"] for column in gone["columns"]] == [
+        column.name for column in deleted_view(TABLES["users"]).columns
+    ]
+    assert [column["column"] for column in gone["columns"] if column["personal"]] == [
+        "email",
+        "name",
+        "residue",
+        "sha256",
+    ]
     copies = run("tables", "hard_copies", "--json", folder=tmp_path).document
-    assert {one["column"]: one["references"] for one in copies["columns"] if one["references"]} == {
+    assert {column["column"]: column["references"] for column in copies["columns"] if column["references"]} == {
         "publication_id": "publications.id",
         "location_id": "locations.id",
     }
@@ -50,8 +59,8 @@ def test_the_command_describes_the_columns_of_each_kind_of_view(tmp_path: Path) 
 def test_the_command_lists_the_rules(tmp_path: Path) -> None:
     """In the words of the page, which has them under headings."""
     listed = run("tables", "rules", "--json", folder=tmp_path).document["rules"]
-    assert {one["rule"]: one["about"] for one in listed}["check_digit"] == "Why a value is invalid"
-    assert all(f"| `{one['rule']}` |" in PAGE and f"\n### {one['about']}\n" in PAGE for one in listed)
+    assert {rule["rule"]: rule["about"] for rule in listed}["check_digit"] == "Why a value is invalid"
+    assert all(f"| `{rule['rule']}` |" in PAGE and f"\n### {rule['about']}\n" in PAGE for rule in listed)
     printed = run("tables", "rules", folder=tmp_path).out
-    assert all(one["rule"] in printed for one in listed)
+    assert all(rule["rule"] in printed for rule in listed)
     assert "`bookferry tables rules`" in run("tables", "publication_identifiers", folder=tmp_path).out

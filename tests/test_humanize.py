@@ -8,7 +8,7 @@ from pipelines.humanize import counted, duration, size
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "expected"),
     [
         (59.4, "59 s"),
         (59.6, "1 min 0 s"),
@@ -18,8 +18,8 @@ from pipelines.humanize import counted, duration, size
         (300_000, "3 days 11 h"),
     ],
 )
-def test_a_time_has_two_units_at_most(seconds: float, told: str) -> None:
-    assert duration(seconds) == told
+def test_a_time_has_two_units_at_most(seconds: float, expected: str) -> None:
+    assert duration(seconds) == expected
 
 
 def test_numbers_and_bytes() -> None:

@@ -40,12 +40,12 @@ Configure = Callable[..., Settings]
 def configure(tmp_path: Path) -> Configure:
     """Settings with a table `notify`, and more behind the tenant."""
 
-    def made(notify: str, more: str = "") -> Settings:
+    def make(notify: str, further_tables: str = "") -> Settings:
         path = tmp_path / "bookferry.toml"
-        path.write_text(f"[notify]\n{notify}\n{TENANTS}{more}")
+        path.write_text(f"[notify]\n{notify}\n{TENANTS}{further_tables}")
         return load_settings(path)
 
-    return made
+    return make
 
 
 def writer(path: Path, script: str = "") -> str:
@@ -95,12 +95,14 @@ def test_a_command_gets_the_facts_and_no_secret(configure: Configure, tmp_path: 
 @pytest.mark.long
 def test_a_tenant_may_have_a_switch_of_its_own(configure: Configure, tmp_path: Path) -> None:
     """One switch for two libraries would be held by either of them."""
-    file, own = tmp_path / "told", tmp_path / "own"
-    more = f'[tenants.new]\nbase_url = "https://h"\napi = "v3"\n[tenants.new.notify]\nsuccess = {writer(own)}\n'
-    settings = configure(f"success = {writer(file)}\nfailure = {writer(file)}", more)
+    file, own_file = tmp_path / "told", tmp_path / "own"
+    second_tenant = (
+        f'[tenants.new]\nbase_url = "https://h"\napi = "v3"\n[tenants.new.notify]\nsuccess = {writer(own_file)}\n'
+    )
+    settings = configure(f"success = {writer(file)}\nfailure = {writer(file)}", second_tenant)
     for ending in (COMPLETE, msgspec.structs.replace(COMPLETE, tenant="new"), Ending(job="retention", result="failed")):
         assert told(settings, ending) == (None, [])
-    assert [call["given"]["tenant"] for call in kept(own)] == ["new"]
+    assert [call["given"]["tenant"] for call in kept(own_file)] == ["new"]
     assert [call["given"]["tenant"] for call in kept(file)] == ["old", ""]
     assert told(settings, msgspec.structs.replace(FAILED, tenant="new")) == (None, [])
     assert len(kept(file)) == 2, "its own table stands for the whole one"
@@ -133,40 +135,40 @@ def test_a_web_address_is_tried_three_times(
         return Answer(status=status, headers={"location": "/elsewhere"})
 
     with ScriptedServer(script) as server:
-        said, pauses = told(configure('failure = "PING"'), FAILED, PING=f"{server.url}/{SECRET}")
+        message, pauses = told(configure('failure = "PING"'), FAILED, PING=f"{server.url}/{SECRET}")
         assert {(call.method, call.target) for call in server.received} == {("POST", f"/{SECRET}")}
         assert len(server.received) == requests
         assert server.received[0].headers["content-type"] == "application/json"
         assert json.loads(server.received[0].body)["message"] == "The disk is full."
     assert pauses == pytest.approx([1.0, 2.0][: requests - 1], abs=0.1)
     if problem is None:
-        assert said is None
+        assert message is None
     else:
-        assert said is not None
-        assert said.startswith("The backup of old (failed) could not be reported: the address at 127.0.0.1 ")
-        assert problem in said
-        assert SECRET not in said
+        assert message is not None
+        assert message.startswith("The backup of old (failed) could not be reported: the address at 127.0.0.1 ")
+        assert problem in message
+        assert SECRET not in message
 
 
 def test_who_stops_a_run_does_not_wait(configure: Configure) -> None:
     """One try, no pause."""
     with ScriptedServer(lambda _: Answer(status=503)) as server:
         stopped = Ending(job="backup", result="stopped", tenant="old")
-        said, pauses = told(configure('failure = "PING"'), stopped, PING=server.url)
-        assert (said is not None, pauses, len(server.received)) == (True, [], 1)
+        message, pauses = told(configure('failure = "PING"'), stopped, PING=server.url)
+        assert (message is not None, pauses, len(server.received)) == (True, [], 1)
 
 
 def test_a_command_that_fails_is_told_with_what_it_printed(configure: Configure, tmp_path: Path) -> None:
     """And is not repeated: it may have done its work."""
     file = tmp_path / "told"
     script = "print('no such recipient, password=hunter2'); sys.exit(3)"
-    said, pauses = told(configure(f"failure = {writer(file, script)}"), FAILED)
-    assert said is not None
-    assert "ended with 3: no such recipient, password=[redacted]" in said
+    message, pauses = told(configure(f"failure = {writer(file, script)}"), FAILED)
+    assert message is not None
+    assert "ended with 3: no such recipient, password=[redacted]" in message
     assert (len(kept(file)), pauses) == (1, [])
-    said, _ = told(configure('failure = ["./no-such-command"]'), FAILED)
-    assert said is not None
-    assert "the command ./no-such-command could not be started: No such file or directory." in said
+    message, _ = told(configure('failure = ["./no-such-command"]'), FAILED)
+    assert message is not None
+    assert "the command ./no-such-command could not be started: No such file or directory." in message
 
 
 def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
@@ -182,7 +184,7 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("notify", "said"),
+    ("notify", "message"),
     [
         (f'success = "https://monitoring.example.org/{SECRET}"', "notify.success: must be a command"),
         ("failure = []", "notify.failure: must be a command as a list of words"),
@@ -190,26 +192,28 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> No
         ('sucess = ["x"]', "unknown key notify.sucess (did you mean 'success'?)"),
     ],
 )
-def test_a_mistake_is_told_without_the_address(configure: Configure, notify: str, said: str) -> None:
+def test_a_mistake_is_told_without_the_address(configure: Configure, notify: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         configure(notify)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("variables", "said"),
+    ("variables", "message"),
     [
         ({}, "names the environment variable PING, which is not set"),
         ({"PING": f"http://h/{SECRET}"}, "whose value must be https://"),
         ({"PING": f"https://me:{SECRET}@h/x"}, "whose value must not have a user name"),
     ],
 )
-def test_a_variable_that_does_not_hold_an_address(configure: Configure, variables: dict[str, str], said: str) -> None:
+def test_a_variable_that_does_not_hold_an_address(
+    configure: Configure, variables: dict[str, str], message: str
+) -> None:
     """Told as a call that could not be made: the backup is what it is."""
     problem, _ = told(configure('failure = "PING"'), FAILED, **variables)
     assert problem is not None
-    assert said in problem
+    assert message in problem
     assert SECRET not in problem
 
 

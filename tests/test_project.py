@@ -37,9 +37,9 @@ def _locked(lock: str) -> Iterator[tuple[str, str]]:
 
 
 def _name(requirement: str) -> str:
-    found = re.match(r"[A-Za-z0-9._-]+", requirement)
-    assert found is not None, requirement
-    return re.sub(r"[-_.]+", "-", found[0]).lower()
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match is not None, requirement
+    return re.sub(r"[-_.]+", "-", match[0]).lower()
 
 
 @pytest.mark.parametrize("lock", LOCK_NAMES)
@@ -57,5 +57,5 @@ def test_tracked_files_name_no_place_of_this_machine() -> None:
     """Nor an index that only this machine can reach."""
     places = [str(place).encode() for place in {ROOT, Path(sys.prefix), Path.home() / "x"}]
     places = [place.removesuffix(b"x") for place in places if place.count(b"/") > 1]
-    found = [path for path in tracked() if any(place in path.read_bytes() for place in places)]
-    assert found == []
+    paths = [path for path in tracked() if any(place in path.read_bytes() for place in places)]
+    assert paths == []

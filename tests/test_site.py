@@ -24,8 +24,8 @@ def build(config: Path, folder: Path) -> subprocess.CompletedProcess[str]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site."""
     folder = tmp_path_factory.mktemp("site")
-    done = build(ROOT / "mkdocs.yml", folder)
-    assert (done.returncode, "WARNING" in done.stderr) == (0, False), done.stderr
+    process = build(ROOT / "mkdocs.yml", folder)
+    assert (process.returncode, "WARNING" in process.stderr) == (0, False), process.stderr
     return folder
 
 

@@ -197,7 +197,7 @@ def make_earlier_nights(data: DataFolder, tonight: Snapshot) -> None:
 def duckdb_says(config: Path) -> Ask:
     """The result of the catalogue."""
     tables = library(config)
-    sql = {one.name: one.sql for one in EXAMPLES}
+    sql = {example.name: example.sql for example in EXAMPLES}
 
     def answer(name: str) -> tuple[list[str], list[tuple[object, ...]]]:
         columns, batches = ask(tables.connection, sql[name])
@@ -224,7 +224,7 @@ def postgres_says(session: psycopg.Connection) -> Iterator[Ask]:
     session.execute("SET ROLE bookferry_analyst")
 
     def ask(name: str) -> tuple[list[str], Sequence[Sequence[object]]]:
-        answer = session.execute(next(one.sql for one in EXAMPLES if one.name == name).encode())
+        answer = session.execute(next(example.sql for example in EXAMPLES if example.name == name).encode())
         return [column.name for column in answer.description or ()], answer.fetchall()
 
     yield ask
@@ -236,9 +236,9 @@ def test_the_page_for_analysts_is_right_about_postgres(session: psycopg.Connecti
     """Its commands work; a person with the role reads everything that is not personal."""
     (block,) = blocks("sql", POSTGRES)
     session.execute("CREATE ROLE analyst IN ROLE bookferry_analyst")
-    statements = [one for one in block.split(";\n") if one.strip()]
+    statements = [statement for statement in block.split(";\n") if statement.strip()]
     session.execute("SET search_path = library")
-    answers = [session.execute(one.encode()) for one in statements]
+    answers = [session.execute(statement.encode()) for statement in statements]
     assert [answer.fetchone() is not None for answer in answers if answer.description] == [True] * 3
     session.execute("SET ROLE analyst")
     assert session.execute("SELECT count(*) FROM users").fetchone() is not None
@@ -247,11 +247,11 @@ def test_the_page_for_analysts_is_right_about_postgres(session: psycopg.Connecti
     session.execute("RESET ROLE")
 
 
-@pytest.mark.parametrize("name", [one.name for one in EXAMPLES])
+@pytest.mark.parametrize("name", [example.name for example in EXAMPLES])
 def test_an_example_is_correct_and_alike_on_both_engines(name: str, duckdb_says: Ask, postgres_says: Ask) -> None:
     """Equal value by value, in types and in order; and what the records themselves say."""
     columns, rows = duckdb_says(name)
-    other_columns, other_rows = postgres_says(name)
-    assert (other_columns, other_rows) == (columns, rows)
-    assert {tuple(map(type, row)) for row in other_rows} == {tuple(map(type, row)) for row in rows}
+    postgres_columns, postgres_rows = postgres_says(name)
+    assert (postgres_columns, postgres_rows) == (columns, rows)
+    assert {tuple(map(type, row)) for row in postgres_rows} == {tuple(map(type, row)) for row in rows}
     assert (len(rows), rows[0], rows[-1]) == ANSWERS[name]

@@ -38,8 +38,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_holds_every_file_of_its_packages_and_the_licences(wheel: Path) -> None:
     """SQL, the real library, pages and licences come along; tests and benchmarks do not."""
     names = set(zipfile.ZipFile(wheel).namelist())
-    wanted = {str(path.relative_to(ROOT)) for path in tracked(*PACKAGES)}
-    assert wanted - names == set()
+    expected = {str(path.relative_to(ROOT)) for path in tracked(*PACKAGES)}
+    assert expected - names == set()
     assert {"sql/examples/identifiers_by_kind.sql", "sandbox/library/publications.jsonl.gz"} <= names
     licences = {name.partition("/licenses/")[2] for name in names if "/licenses/" in name}
     assert licences == set(PYPROJECT["project"]["license-files"])
@@ -55,28 +55,30 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--quiet"]
     subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True, capture_output=True)
-    (own,) = (folder / "lib").glob("python*/site-packages")
+    (site,) = (folder / "lib").glob("python*/site-packages")
     lent = folder / "lent"
     lent.mkdir()
     for place in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
         for path in Path(place).iterdir():
             if not path.name.startswith(ONLY_FOR_UI):
                 (lent / path.name).symlink_to(path)
-    (own / "lent.pth").write_text(f"{lent}\n", encoding="utf-8")
+    (site / "lent.pth").write_text(f"{lent}\n", encoding="utf-8")
     return folder / "bin" / "bookferry"
 
 
 def _run(command: Path, *arguments: str, folder: Path, status: int = 0) -> tuple[str, str]:
     variables = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
-    done = subprocess.run([command, *arguments], cwd=folder, env=variables, capture_output=True, text=True, check=False)
-    assert done.returncode == status, done.stderr
-    return done.stdout, done.stderr
+    process = subprocess.run(
+        [command, *arguments], cwd=folder, env=variables, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == status, process.stderr
+    return process.stdout, process.stderr
 
 
 def test_it_runs_elsewhere_and_without_the_web_interface(installed: Path, tmp_path: Path) -> None:
     """From a folder outside the checkout, with nothing of the checkout on its path."""
-    where = "import cli, sandbox; print(cli.__file__, sandbox.__file__)"
-    out, _ = _run(installed.with_name("python"), "-c", where, folder=tmp_path)
+    script = "import cli, sandbox; print(cli.__file__, sandbox.__file__)"
+    out, _ = _run(installed.with_name("python"), "-c", script, folder=tmp_path)
     assert all(path.startswith(str(installed.parents[1])) for path in out.split())
     assert _run(installed, "--version", folder=tmp_path) == (f"bookferry {VERSION}\n", "")
     assert "publication_identifiers" in _run(installed, "tables", folder=tmp_path)[0]
@@ -96,8 +98,10 @@ def test_an_old_python_gets_one_line() -> None:
     ast.parse(source, feature_version=(3, 6))
     assert f">={'.'.join(map(str, bookferry.OLDEST))}" == PYPROJECT["project"]["requires-python"]
     old = "import runpy, sys; sys.version_info = (3, 9, 2, 'final', 0); runpy.run_module('bookferry', run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", old, "backup"], cwd=ROOT, capture_output=True, text=True, check=False)
+    process = subprocess.run(
+        [sys.executable, "-c", old, "backup"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     expected = (
         f"error: Bookferry needs Python 3.11 or newer; {sys.executable} is Python 3.9.2. Run it with a newer one.\n"
     )
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
+    assert (process.returncode, process.stdout, process.stderr) == (2, "", expected)

@@ -56,8 +56,12 @@ class Machine:
             [option] = [line for line in instance.splitlines() if "visibility_timeout" in line]  # of Redis alone
             instance = instance.replace(option, "")
         (home / "dagster.yaml").write_text(instance)
-        own = {"DAGSTER_HOME": str(home), "BOOKFERRY_CONFIG": str(folder / "bookferry.toml"), "HOME": str(folder)}
-        return cls(folder, {**variables, **own})
+        own_variables = {
+            "DAGSTER_HOME": str(home),
+            "BOOKFERRY_CONFIG": str(folder / "bookferry.toml"),
+            "HOME": str(folder),
+        }
+        return cls(folder, {**variables, **own_variables})
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         """Start a command of Bookferry here."""
@@ -92,8 +96,8 @@ class Machine:
 
     def _start(self, command: list[str], **options: Any) -> subprocess.Popen[str]:
         with (self.folder / f"{Path(command[2]).name}.log").open("a") as log:
-            given = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, **options}
-            return subprocess.Popen(command, cwd=self.folder, env=environment(**self.variables), text=True, **given)
+            settings = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, **options}
+            return subprocess.Popen(command, cwd=self.folder, env=environment(**self.variables), text=True, **settings)
 
 
 @dataclass
@@ -176,10 +180,10 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
         yield Cluster(machines[0], machines[1:], sandbox)
 
 
-def wait_until(what: str, holds: Any, seconds: float = PATIENCE) -> None:
+def wait_until(goal: str, holds: Any, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, f"not in time: {what}"
+        assert time.monotonic() < deadline, f"not in time: {goal}"
         time.sleep(0.5)
 
 
@@ -208,13 +212,13 @@ def test_a_run_that_a_person_terminates_is_canceled(cluster: Cluster) -> None:
             wait_until("it reads", lambda: cluster.sandbox.counts()["requests"] > 10)
             interface.terminate(run)
             assert interface.wait_for(run) == "CANCELED", cluster.said()
-            read = cluster.sandbox.counts()["requests"]
+            request_count = cluster.sandbox.counts()["requests"]
             wait_until("people are notified", lambda: '"stopped"' in cluster.calls())
             assert [call["result"] for call in map(json.loads, cluster.calls().splitlines())] == ["stopped"]
-            assert cluster.sandbox.counts()["requests"] - read <= 2, "the run is still at work"
+            assert cluster.sandbox.counts()["requests"] - request_count <= 2, "the run is still at work"
             assert cluster.instead_of(run)() is None
-            again = launch(interface, cluster, TENANTS[0])
-            assert interface.wait_for(again, "STARTED") == "STARTED", "the worker takes the next one"
+            second_run = launch(interface, cluster, TENANTS[0])
+            assert interface.wait_for(second_run, "STARTED") == "STARTED", "the worker takes the next one"
             interface.stop()
     finally:
         kill(worker)
@@ -244,9 +248,9 @@ def test_a_worker_is_lost_and_the_other_one_goes_on(cluster: Cluster) -> None:
             kill(workers[1])
             ended = {started: interface.wait_for(started) for started in runs}
             assert ended == {runs[0]: "SUCCESS", runs[1]: "FAILURE"}, cluster.said()
-            again = cluster.instead_of(runs[1])
-            wait_until("it is requested once more", lambda: again() is not None)
-            assert interface.wait_for(again() or "") == "SUCCESS"
+            replacement = cluster.instead_of(runs[1])
+            wait_until("it is requested once more", lambda: replacement() is not None)
+            assert interface.wait_for(replacement() or "") == "SUCCESS"
             interface.stop()
     finally:
         for worker in workers:

@@ -133,9 +133,9 @@ class TestLoopback:
             "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
             "for line in sys.stdin:\n"
             "    try:\n"
-            "        with socket.create_connection(('127.0.0.1', int(line)), 20) as there:\n"
-            "            there.sendall(b'question'); there.shutdown(socket.SHUT_WR)\n"
-            "            print(there.makefile().read() or 'nobody', flush=True)\n"
+            "        with socket.create_connection(('127.0.0.1', int(line)), 20) as connection:\n"
+            "            connection.sendall(b'question'); connection.shutdown(socket.SHUT_WR)\n"
+            "            print(connection.makefile().read() or 'nobody', flush=True)\n"
             "    except OSError:\n"
             "        print('nobody', flush=True)\n"
         )
@@ -205,8 +205,8 @@ def test_the_steps_of_the_image_make_a_code_location_that_is_well(tmp_path: Path
             step = arguments.replace("/opt/", f"{opt}/").replace("python -m venv", f"{sys.executable} -m venv")
             lock = re.search(r"--require-hashes -r (\S+)$", step)
             step = step if lock is None else f"{opt}/bookferry/bin/python -m pip uninstall --yes setuptools"
-            done = subprocess.run(["bash", "-c", step], cwd=built, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, (step, done.stderr[-2000:])
+            process = subprocess.run(["bash", "-c", step], cwd=built, capture_output=True, text=True, check=False)
+            assert process.returncode == 0, (step, process.stderr[-2000:])
             if lock is not None:
                 [site] = (opt / "bookferry" / "lib").glob("python*/site-packages")
                 lend(built / lock[1], site)
@@ -231,13 +231,13 @@ def test_the_steps_of_the_image_make_a_code_location_that_is_well(tmp_path: Path
         },
     }
 
-    def here(command: str) -> list[str]:
+    def local_command(command: str) -> list[str]:
         """A command of the image on this machine; the program of a package that is lent belongs to the other environment."""
         return ["env", "python", "-m", *json.loads(command.replace("4000", port).replace("0.0.0.0", "127.0.0.1"))]
 
-    check = here(instructions("HEALTHCHECK")[0].partition("CMD ")[2])
+    check = local_command(instructions("HEALTHCHECK")[0].partition("CMD ")[2])
     with (tmp_path / "log").open("w") as log:
-        server = subprocess.Popen(here(instructions("CMD")[-1]), stdout=log, stderr=log, **options)
+        server = subprocess.Popen(local_command(instructions("CMD")[-1]), stdout=log, stderr=log, **options)
         try:
             deadline = time.monotonic() + 120
             while subprocess.run(check, capture_output=True, check=False, **options).returncode:

@@ -32,8 +32,8 @@ def test_systemd_finds_no_fault(tmp_path: Path) -> None:
         (tmp_path / path.name).write_text(text, encoding="utf-8")
         names.append(str(tmp_path / path.name.replace("@", "@old")))
     command = ["systemd-analyze", "verify", "--man=no", *names]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert [line for line in done.stderr.splitlines() if "bookferry" in line] == []
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert [line for line in process.stderr.splitlines() if "bookferry" in line] == []
 
 
 @needs_systemd
@@ -41,7 +41,7 @@ def test_systemd_finds_no_fault(tmp_path: Path) -> None:
 def test_systemd_finds_little_exposed(path: Path) -> None:
     """On its scale from 0 (safe) to 10."""
     command = ["systemd-analyze", "security", "--offline=true", "--threshold=25", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if "unrecognized option" in done.stderr:
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "unrecognized option" in process.stderr:
         pytest.skip("this systemd judges running units only")
-    assert done.returncode == 0, done.stdout[-1000:]
+    assert process.returncode == 0, process.stdout[-1000:]

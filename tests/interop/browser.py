@@ -64,14 +64,20 @@ def requested(browser: webdriver.Chrome) -> set[str]:
     """The addresses that the browser asked for, apart from its own and from files in its memory. No page may complain."""
     assert browser.get_log("browser") == []
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = {each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"}
-    return {address for address in asked if not address.startswith(("chrome", "data:", "blob:"))}
+    addresses = {
+        message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"
+    }
+    return {address for address in addresses if not address.startswith(("chrome", "data:", "blob:"))}
 
 
 def violations(browser: webdriver.Chrome) -> list[dict[str, Any]]:
     """What axe-core finds: rule, and the first elements that break it."""
-    found = Axe().run(browser)["violations"]
+    findings = Axe().run(browser)["violations"]
     return [
-        {"rule": one["id"], "help": one["help"], "elements": [node["html"][:200] for node in one["nodes"][:5]]}
-        for one in found
+        {
+            "rule": finding["id"],
+            "help": finding["help"],
+            "elements": [node["html"][:200] for node in finding["nodes"][:5]],
+        }
+        for finding in findings
     ]

@@ -32,7 +32,7 @@ def test_the_page_of_a_plan(screen: webdriver.Chrome, tmp_path: Path) -> None:
     """Before anything is decided, and with decisions, open explanations, steps and a message."""
     screen.get(page_of(tmp_path / "plan", usual(), mails=1, notes=["A note."]).path(HTML).as_uri())
     assert violations(screen) == []
-    screen.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    screen.execute_script("document.querySelectorAll('details').forEach(details => { details.open = true; })")
     screen.execute_script("document.querySelector('#bulk button[data-word=target]').click()")
     screen.execute_script("document.getElementById('filter-state').value = 'all'")
     screen.execute_script("document.getElementById('filter-state').dispatchEvent(new Event('change'))")

@@ -79,8 +79,8 @@ class SandboxProcess:
 
     def requests(self, tenant: str = "library") -> list[dict[str, Any]]:
         """Returns the last requests of a tenant, oldest first."""
-        seen: list[dict[str, Any]] = self.control_get(f"requests?tenant={tenant}")
-        return seen
+        entries: list[dict[str, Any]] = self.control_get(f"requests?tenant={tenant}")
+        return entries
 
     def change(self, tenant: str = "library", *, variations: dict[str, Any] | None = None, **settings: Any) -> None:
         """Changes settings of the running service: ``sb.change(latency=1, variations={"link": "none"})``."""

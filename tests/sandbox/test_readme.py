@@ -22,7 +22,7 @@ def test_the_first_session_works_as_printed(tmp_path: Path) -> None:
     text = files("sandbox").joinpath("README.md").read_text("utf-8")
     (script,) = re.findall(r"```sh\n(.*?)```", text.partition("\n## Start it\n")[2].partition("\n## ")[0], re.DOTALL)
     with SandboxProcess("--tenant", "library=real:60") as sandbox:
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-euo", "pipefail"],
             input=script.replace("127.0.0.1:8000", f"127.0.0.1:{sandbox.port}"),
             cwd=tmp_path,
@@ -31,12 +31,12 @@ def test_the_first_session_works_as_printed(tmp_path: Path) -> None:
             timeout=240,
             check=False,
         )
-        statuses = [seen["status"] for seen in sandbox.requests()]
-    assert done.returncode == 0, done.stderr
+        statuses = [request["status"] for request in sandbox.requests()]
+    assert process.returncode == 0, process.stderr
     assert statuses == [200] * 7
-    search, record, changed, deleted, page, description = done.stdout.split("\n", 5)
-    assert [each["id"] for each in json.loads(search)["records"]] == [41]
+    search, record, changed, deleted, page, description = process.stdout.split("\n", 5)
+    assert [record["id"] for record in json.loads(search)["records"]] == [41]
     assert json.loads(record)["identifiers"] == [{"type": "doi", "value": "10.1000/tides"}]
-    assert [each["type"] for each in json.loads(changed)["identifiers"]] == ["doi", "handle"]
+    assert [identifier["type"] for identifier in json.loads(changed)["identifiers"]] == ["doi", "handle"]
     assert (deleted, page) == ("{}", "200")
     assert description.startswith("openapi: 3.1.0\n")

@@ -86,9 +86,9 @@ class Library:
         headers = {"Authorization": f"Bearer {self.token(*scopes)}"}
         return self.client("/api/v3", headers=headers, **options)
 
-    def token(self, *scopes: str, **wanted: Any) -> str:
+    def token(self, *scopes: str, **fields: Any) -> str:
         """Returns an access token from the control endpoint."""
-        body = {"tenant": self.tenant.name, **({"scopes": list(scopes)} if scopes else {}), **wanted}
+        body = {"tenant": self.tenant.name, **({"scopes": list(scopes)} if scopes else {}), **fields}
         token: str = self.control("POST", "tokens", body).json()["access_token"]
         return token
 

@@ -34,7 +34,9 @@ def answer_in(response: httpx.Response) -> dict[str, str]:
 def register(library: Library, **metadata: Any) -> httpx.Response:
     """Registers a client. None leaves a field out."""
     body = {"client_name": "Backup", "redirect_uris": [CALLBACK], "scope": EVERYTHING, **metadata}
-    return library.client().post("/oauth/clients", json={name: each for name, each in body.items() if each is not None})
+    return library.client().post(
+        "/oauth/clients", json={name: value for name, value in body.items() if value is not None}
+    )
 
 
 @dataclass
@@ -64,7 +66,7 @@ class OAuthClient:
             "resource": f"{self.library.base_url}/api/v3",
             **changes,
         }
-        return {name: each for name, each in parameters.items() if each is not None}
+        return {name: value for name, value in parameters.items() if value is not None}
 
     def page(self, **changes: Any) -> httpx.Response:
         """Opens the consent page."""
@@ -100,7 +102,7 @@ class OAuthClient:
             options.setdefault("auth", (self.id, self.secret))
         else:
             body = {"client_id": self.id, **({"client_secret": self.secret} if self.secret else {}), **body}
-        body = {name: each for name, each in body.items() if each is not None}
+        body = {name: value for name, value in body.items() if value is not None}
         return self.library.client().post("/oauth/token", data=body, **options)
 
     def redeem(self, code: str | None, **changes: Any) -> httpx.Response:

@@ -21,14 +21,14 @@ def client(request: pytest.FixtureRequest, library: Library) -> httpx.Client:
     return library.v3() if request.param == "v3" else library.v2()
 
 
-def asset_body(file_id: str, publication: int = 1, **more: Any) -> dict[str, Any]:
+def asset_body(file_id: str, publication: int = 1, **fields: Any) -> dict[str, Any]:
     """Returns the payload that creates an asset."""
-    return {"publication_id": publication, "file": {"id": file_id, "storage": "cache"}, **more}
+    return {"publication_id": publication, "file": {"id": file_id, "storage": "cache"}, **fields}
 
 
-def created(library: Library, client: httpx.Client, content: bytes = CONTENT, **more: Any) -> dict[str, Any]:
+def created(library: Library, client: httpx.Client, content: bytes = CONTENT, **fields: Any) -> dict[str, Any]:
     """Uploads a file and attaches it."""
-    answer = client.post("/assets", json=asset_body(upload(library, presigned(client), content), **more))
+    answer = client.post("/assets", json=asset_body(upload(library, presigned(client), content), **fields))
     assert answer.status_code == 200, answer.text
     asset: dict[str, Any] = answer.json()
     return asset
@@ -102,7 +102,7 @@ def test_an_asset_can_be_deleted(library: Library, client: httpx.Client) -> None
 
 
 def test_addresses_are_for_readers_of_assets_only(library: Library) -> None:
-    """service.md#assets: `url`, `thumb_url` and `preview_url` are stored_cover only to tokens with `assets:read`."""
+    """service.md#assets: `url`, `thumb_url` and `preview_url` are shown only to tokens with `assets:read`."""
     writer = library.v3("assets:write", "library:read")
     asset = created(library, writer)
     assert list(asset) == FIELDS

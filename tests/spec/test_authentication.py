@@ -53,8 +53,8 @@ def test_an_authorization_that_is_refused(
 
     A client that omits it gets `invalid_target`: the registered scopes decide, not the requested ones.
     """
-    wanted = {name: value and value.replace("{base_url}", library.base_url) for name, value in changes.items()}
-    assert answer_in(registered_client(library, method).page(**wanted))["error"] == error
+    parameters = {name: value and value.replace("{base_url}", library.base_url) for name, value in changes.items()}
+    assert answer_in(registered_client(library, method).page(**parameters))["error"] == error
 
 
 @pytest.mark.parametrize(("address", "is_taken"), [
@@ -115,17 +115,17 @@ def test_an_issued_client_belongs_to_the_account_and_each_connection_to_a_person
         issued_client(library, token_endpoint_auth_method="none")
     app = issued_client(library, token_endpoint_auth_method=method)
     reader = add_person(library, "reader@library.example", "librarian")
-    own = app.sign_in()
+    own_tokens = app.sign_in()
     app.browser = library.client()
     form = {"email": "reader@library.example", "password": "reader-password"}
-    other = app.redeem(answer_in(app.consent(form=form))["code"]).json()
-    callers = [caller_of(library, each["access_token"]) for each in (own, other)]
+    reader_tokens = app.redeem(answer_in(app.consent(form=form))["code"]).json()
+    callers = [caller_of(library, tokens["access_token"]) for tokens in (own_tokens, reader_tokens)]
     people = [library.tenant.account.email, "reader@library.example"]
     assert [caller.person["email"] for caller in callers] == people
     assert [caller.roles for caller in callers] == [("admin", "librarian"), ("librarian",)]
-    assert app.call(other["access_token"], "/users").status_code == 200
+    assert app.call(reader_tokens["access_token"], "/users").status_code == 200
     library.tenant.records["users"].change(reader, {"roles": []})
-    refused = app.call(other["access_token"], "/users")
+    refused = app.call(reader_tokens["access_token"], "/users")
     assert refused.status_code == 403
     assert refused.json()["error"]["code"] != "InsufficientScope"
 
@@ -207,11 +207,11 @@ def test_registrations_are_bounded_per_day(library: Library) -> None:
 def test_revocation_ends_all_connections_at_once(library: Library) -> None:
     """service.md#clients: revoking a client ends all its connections at once."""
     app = issued_client(library)
-    one, two = app.sign_in(), app.sign_in()
+    first_tokens, second_tokens = app.sign_in(), app.sign_in()
     code = app.code()
     library.control("POST", "oauth/clients/revoke", {"client_id": app.id})
-    assert [app.call(each["access_token"]).status_code for each in (one, two)] == [401, 401]
-    assert app.refresh(one["refresh_token"]).status_code == 401
+    assert [app.call(tokens["access_token"]).status_code for tokens in (first_tokens, second_tokens)] == [401, 401]
+    assert app.refresh(first_tokens["refresh_token"]).status_code == 401
     assert app.redeem(code).status_code == 401
     assert app.page().status_code == 400
 

@@ -15,8 +15,8 @@ def test_pagination_headers(library: Library, version: str) -> None:
     answer = getattr(library, version)().get("/publications?per_page=20&page=2")
     assert (list(answer.json()), answer.headers["X-Total"]) == (["records"], "60")
     address = f"{library.base_url}/api/{version}/publications?per_page=20&page="
-    found = {name: link["url"] for name, link in answer.links.items()}
-    assert found == {"first": f"{address}1", "prev": f"{address}1", "next": f"{address}3", "last": f"{address}3"}
+    addresses = {name: link["url"] for name, link in answer.links.items()}
+    assert addresses == {"first": f"{address}1", "prev": f"{address}1", "next": f"{address}3", "last": f"{address}3"}
 
 
 def test_the_rate_is_one_for_both_versions(library: Library) -> None:

@@ -62,7 +62,7 @@ def test_the_bearer_token_is_sent_in_the_header(library: Library) -> None:
     client = library.client("/api/v3")
     assert client.get("/publications", headers={"Authorization": f"bearer {token}"}).status_code == 200
     assert client.get("/publications", params={"access_token": token}).status_code == 401
-    for other in (f"Basic {token}", token, "Bearer", f"Bearer {token}x"):
-        refused = client.get("/publications", headers={"Authorization": other})
+    for header in (f"Basic {token}", token, "Bearer", f"Bearer {token}x"):
+        refused = client.get("/publications", headers={"Authorization": header})
         assert refused.status_code == 401
         assert refused.headers["WWW-Authenticate"].startswith('Bearer realm="library"')

@@ -29,8 +29,8 @@ def client(library: Library) -> httpx.Client:
 def records(client: httpx.Client, path: str, **query: str | int) -> list[dict[str, Any]]:
     answer = client.get(path, params={"per_page": 50, **query})
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["records"]
-    return found
+    entries: list[dict[str, Any]] = answer.json()["records"]
+    return entries
 
 
 def new(client: httpx.Client, path: str, **values: Any) -> dict[str, Any]:
@@ -48,12 +48,12 @@ def test_every_list_has_records_and_pages(client: httpx.Client, path: str) -> No
     total = int(answer.headers["X-Total"])
     assert total > 2
     assert len(answer.json()["records"]) == 2
-    seen = [record["id"] for record in answer.json()["records"]]
+    ids = [record["id"] for record in answer.json()["records"]]
     while (following := links(answer).get("next")) is not None:
         answer = client.get(following)
-        seen += [record["id"] for record in answer.json()["records"]]
-    assert len(seen) == total
-    assert seen == sorted(set(seen))
+        ids += [record["id"] for record in answer.json()["records"]]
+    assert len(ids) == total
+    assert ids == sorted(set(ids))
     assert len(records(client, path, per_page=99)) == min(total, 50)
 
 
@@ -83,9 +83,9 @@ def test_locations_are_merged(client: httpx.Client) -> None:
     assert copies
     answer = client.patch(f"/hard_copies/locations/{source['id']}/merge", json={"into_id": target["id"]})
     assert (answer.status_code, answer.json()) == (200, target)
-    assert source["id"] not in [each["id"] for each in records(client, "/hard_copies/locations")]
-    moved = {each["id"] for each in records(client, "/hard_copies", location_id=target["id"])}
-    assert moved == {each["id"] for each in copies + already}
+    assert source["id"] not in [record["id"] for record in records(client, "/hard_copies/locations")]
+    moved = {record["id"] for record in records(client, "/hard_copies", location_id=target["id"])}
+    assert moved == {record["id"] for record in copies + already}
 
 
 def test_authorities_are_merged(client: httpx.Client) -> None:
@@ -103,10 +103,10 @@ def test_a_task_is_completed(library: Library, client: httpx.Client) -> None:
     task = new(client, "/tasks")
     assert task["completed_at"] is None
     assert client.patch(f"/tasks/{task['id']}", json={"completed_at": "2026-01-01T00:00:00Z"}).status_code == 422
-    done = client.patch(f"/tasks/{task['id']}/complete")
-    assert (done.status_code, done.json()) == (200, {**task, "completed_at": "2027-01-15T08:00:00Z"})
+    answer = client.patch(f"/tasks/{task['id']}/complete")
+    assert (answer.status_code, answer.json()) == (200, {**task, "completed_at": "2027-01-15T08:00:00Z"})
     library.clock.time += 60
-    assert client.patch(f"/tasks/{task['id']}/complete").json() == done.json()
+    assert client.patch(f"/tasks/{task['id']}/complete").json() == answer.json()
     assert client.patch("/tasks/999/complete").status_code == 404
 
 

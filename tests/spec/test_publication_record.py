@@ -51,17 +51,17 @@ def test_an_invalid_date_is_refused(empty: Library, version: str, date: object) 
 
 def test_several_identifiers_of_one_type_unknown_types_and_their_order_are_kept(empty: Library) -> None:
     """service.md#identifiers: the list of types is open. Assumption: several identifiers may have one type, and keep their order."""
-    sent = [
+    identifiers = [
         {"type": "isbn", "value": "978-3-16-148410-0"}, {"type": "handle", "value": "2027/xyz"},
         {"type": "isbn", "value": "3-16-148410-X"}, {"type": "DOI", "value": " 10.1/ABC "},
     ]  # fmt: skip
     client = empty.v3()
     authors = [{"name": "Ada Lovelace", "type": "person"}, {"name": "The Royal Society", "type": "corporate"}]
-    created = create(client, identifiers=sent, authors=authors)
-    assert (created["identifiers"], created["authors"]) == (sent, authors)
+    created = create(client, identifiers=identifiers, authors=authors)
+    assert (created["identifiers"], created["authors"]) == (identifiers, authors)
     address = f"/publications/{created['id']}"
-    assert client.patch(address, json={"identifiers": sent[1:3]}).json()["identifiers"] == sent[1:3]
-    assert client.get(address).json()["identifiers"] == sent[1:3]
+    assert client.patch(address, json={"identifiers": identifiers[1:3]}).json()["identifiers"] == identifiers[1:3]
+    assert client.get(address).json()["identifiers"] == identifiers[1:3]
 
 
 @pytest.mark.parametrize("number", [999, 2**70])
@@ -73,10 +73,10 @@ def test_an_unknown_reference_is_404(empty: Library, version: str, field: str, n
     """service.md#references: an unknown id of a contributor, category or organization is 404 (the last two in v3 only)."""
     client = getattr(empty, version)()
     created = create(client)
-    sent = {"categories": [{"name": "New"}, {"id": number}]} if field == "category" else {field: {"id": number}}
+    reference = {"categories": [{"name": "New"}, {"id": number}]} if field == "category" else {field: {"id": number}}
     answers = [
-        client.post("/publications", json={"title": "A", **sent}),
-        client.patch(f"/publications/{created['id']}", json={"title": "B", **sent}),
+        client.post("/publications", json={"title": "A", **reference}),
+        client.patch(f"/publications/{created['id']}", json={"title": "B", **reference}),
     ]
     assert [refusal(answer) for answer in answers] == [(404, "RecordNotFound")] * 2
     assert client.get(f"/publications/{created['id']}").json() == created
@@ -125,7 +125,7 @@ def test_a_category_is_found_or_created_by_its_name(empty: Library) -> None:
         assert create(client, categories=[entry])["categories"] == [science]
         assert create(empty.v2(), categories=[entry])["categories"] == [science]
     (art,) = create(client, categories=[{"name": "Art"}])["categories"]
-    assert (history["name"], art["name"], len({each["id"] for each in (history, science, art)})) == (
+    assert (history["name"], art["name"], len({category["id"] for category in (history, science, art)})) == (
         "History",
         "Art",
         3,
@@ -144,10 +144,13 @@ def test_file_content_is_sent_along_with_a_publication(empty: Library, field: st
     created = create(client, **{field: [{"name": "Text", "file": upload(empty)}]})
     (asset,) = created["assets"]
     assert (asset["name"], asset["content_type"], asset["publication_id"]) == ("Text", "text/plain", created["id"])
-    address, sent = f"/publications/{created['id']}", {"title": "A", field: [{"file": upload(empty, b"more", "b.txt")}]}
+    address, payload = (
+        f"/publications/{created['id']}",
+        {"title": "A", field: [{"file": upload(empty, b"more", "b.txt")}]},
+    )
     without = empty.v3("library:read", "library:write")
-    for answer in (without.post("/publications", json=sent), without.patch(address, json=sent)):
+    for answer in (without.post("/publications", json=payload), without.patch(address, json=payload)):
         assert refusal(answer) == (403, "InsufficientScope")
         assert 'scope="assets:write"' in answer.headers["WWW-Authenticate"]
     assert without.get("/publications").headers["X-Total"] == "1"
-    assert [each["name"] for each in client.patch(address, json=sent).json()["assets"]] == ["Text", "b.txt"]
+    assert [asset["name"] for asset in client.patch(address, json=payload).json()["assets"]] == ["Text", "b.txt"]

@@ -24,7 +24,7 @@ def test_every_field_has_to_be_sent_back_verbatim(library: Library) -> None:
     for name, value in fields.items():
         for wrong in (value + "0", value[1:], value.upper() if value.upper() != value else value.lower(), " " + value):
             assert post(library, {**fields, name: wrong}).status_code in {400, 403}, (name, wrong)
-        incomplete = {key: each for key, each in fields.items() if key != name}
+        incomplete = {key: text for key, text in fields.items() if key != name}
         assert post(library, incomplete).status_code in {400, 403}, name
     assert library.tenant.blobs.find(fields["key"]) is None
     assert post(library, fields).status_code == 204

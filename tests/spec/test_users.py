@@ -45,12 +45,14 @@ def test_a_create_payload_carries_email_name_and_roles(client: httpx.Client, lib
 def test_a_user_can_be_deleted(client: httpx.Client, library: Library) -> None:
     """service.md#users: both versions delete users. Assumption: sessions and tokens end, too."""
     number = create(client).json()["id"]
-    their = library.client("/api/v3", headers={"Authorization": f"Bearer {library.token(person=PERSON['email'])}"})
-    assert their.get("/users/me").status_code == 200
+    user_client = library.client(
+        "/api/v3", headers={"Authorization": f"Bearer {library.token(person=PERSON['email'])}"}
+    )
+    assert user_client.get("/users/me").status_code == 200
     assert client.delete(f"/users/{number}").status_code == 200
     assert client.delete(f"/users/{number}").status_code == 404
     assert library.v3().get(f"/users/{number}").status_code == 404
-    assert their.get("/users/me").status_code == 401
+    assert user_client.get("/users/me").status_code == 401
 
 
 def test_one_patch_changes_everything(library: Library) -> None:

@@ -19,9 +19,9 @@ def test_identifiers_are_flat(library: Library) -> None:
         "doi": "10.1186/s12874-018-0482-1",
         "arxiv_id": "1606.00931",
     }
-    sent = {name: f"{name}-1" for name in FLAT}
-    created = create(client, **sent)
-    assert {name: created[name] for name in FLAT} == sent
+    identifiers = {name: f"{name}-1" for name in FLAT}
+    created = create(client, **identifiers)
+    assert {name: created[name] for name in FLAT} == identifiers
     address = f"/publications/{created['id']}"
     assert client.get(address).json() == created
     assert client.patch(address, json={"doi": "10.1/2"}).json() == created | {"doi": "10.1/2"}
@@ -34,10 +34,10 @@ def test_what_one_version_writes_the_other_shows(empty: Library) -> None:
     v2, v3 = empty.v2(), empty.v3()
     authors, categories = [{"name": "Ada", "type": "person"}], [{"name": "Computing"}]
     old = create(v2, doi="10.1/1", pmid="7", authors=authors, categories=categories, published_on="1843-08-01")
-    seen = v3.get(f"/publications/{old['id']}").json()
-    assert seen["identifiers"] == [{"type": "doi", "value": "10.1/1"}, {"type": "pmid", "value": "7"}]
-    same = ("id", "title", "published_on", "authors", "categories", "cover", "assets")
-    assert {name: seen[name] for name in same} == {name: old[name] for name in same}
+    v3_record = v3.get(f"/publications/{old['id']}").json()
+    assert v3_record["identifiers"] == [{"type": "doi", "value": "10.1/1"}, {"type": "pmid", "value": "7"}]
+    shared_fields = ("id", "title", "published_on", "authors", "categories", "cover", "assets")
+    assert {name: v3_record[name] for name in shared_fields} == {name: old[name] for name in shared_fields}
     identifiers = [{"type": "handle", "value": "1/2"}, {"type": "isbn", "value": "2"}, {"type": "isbn", "value": "3"}]
     v3.patch(f"/publications/{old['id']}", json={"identifiers": identifiers, "title": "New"})
     record = v2.get(f"/publications/{old['id']}").json()
@@ -52,8 +52,8 @@ def test_authors_are_added_and_destroyed(empty: Library) -> None:
     society = {"name": "Ben", "type": "corporate"}
     address = f"/publications/{create(client, authors=[ada, ben])['id']}"
     assert client.patch(address, json={"authors": [society, ada]}).json()["authors"] == [ada, ben, society]
-    sent = {"authors": [{**ben, "_destroy": True}, {"name": "Nobody", "_destroy": True}]}
-    assert client.patch(address, json=sent).json()["authors"] == [ada, society]
+    changes = {"authors": [{**ben, "_destroy": True}, {"name": "Nobody", "_destroy": True}]}
+    assert client.patch(address, json=changes).json()["authors"] == [ada, society]
     assert client.patch(address, json={"authors": [{"name": "Ada", "_destroy": False}]}).json()["authors"] == [
         ada,
         society,
@@ -66,12 +66,12 @@ def test_categories_are_added_and_destroyed(empty: Library) -> None:
     created = create(client, categories=[{"name": "History"}, {"name": "Art"}, {"name": "Science"}])
     history, art, science = created["categories"]
     address = f"/publications/{created['id']}"
-    sent = {"categories": [{"name": "Art"}, {"name": "New"}, {"id": history["id"], "_destroy": True}]}
-    changed = client.patch(address, json=sent).json()["categories"]
-    assert [each["name"] for each in changed] == ["Art", "Science", "New"]
-    sent = {"categories": [{"name": "Science", "_destroy": True}, {"id": history["id"]}]}
-    changed = client.patch(address, json=sent).json()["categories"]
-    assert [each["name"] for each in changed] == ["Art", "New", "History"]
+    changes = {"categories": [{"name": "Art"}, {"name": "New"}, {"id": history["id"], "_destroy": True}]}
+    changed = client.patch(address, json=changes).json()["categories"]
+    assert [category["name"] for category in changed] == ["Art", "Science", "New"]
+    changes = {"categories": [{"name": "Science", "_destroy": True}, {"id": history["id"]}]}
+    changed = client.patch(address, json=changes).json()["categories"]
+    assert [category["name"] for category in changed] == ["Art", "New", "History"]
     assert changed[0] == art
     assert science not in changed
 
@@ -84,11 +84,11 @@ def test_assets_are_added_changed_and_destroyed(empty: Library, field: str) -> N
     created = create(client, **{field: files})
     first, second = created["assets"]
     address = f"/publications/{created['id']}"
-    sent = {field: [{"id": first["id"], "_destroy": True}, {"id": second["id"], "name": "C"}]}
-    (remaining,) = client.patch(address, json=sent).json()["assets"]
+    changes = {field: [{"id": first["id"], "_destroy": True}, {"id": second["id"], "name": "C"}]}
+    (remaining,) = client.patch(address, json=changes).json()["assets"]
     assert (remaining["id"], remaining["name"]) == (second["id"], "C")
-    other = create(client)["id"]
-    assert refusal(client.patch(f"/publications/{other}", json={field: [{"id": second["id"]}]})) == (
+    publication_id = create(client)["id"]
+    assert refusal(client.patch(f"/publications/{publication_id}", json={field: [{"id": second["id"]}]})) == (
         404,
         "RecordNotFound",
     )
@@ -106,5 +106,5 @@ def test_a_category_or_an_organization_that_does_not_exist_is_no_error(empty: Li
     """service.md#references: an unknown category or organization is 404 in v3 only."""
     client = empty.v2()
     created = create(client, categories=[{"id": 999}, {"name": "Art"}, {"id": 2**70}], organization={"id": 999})
-    assert [each["name"] for each in created["categories"]] == ["Art"]
+    assert [category["name"] for category in created["categories"]] == ["Art"]
     assert "organization" not in created

@@ -48,8 +48,8 @@ PEOPLE: Mapping[str, tuple[list[str], int]] = {
 def person(library: Library, name: str, roles: list[str]) -> httpx.Client:
     """Creates a person over version 2, and returns that person's client."""
     email = f"{name}@library.example"
-    made = library.v2().post("/users", json={"email": email, "name": name, "roles": roles})
-    assert made.status_code == 200, made.text
+    answer = library.v2().post("/users", json={"email": email, "name": name, "roles": roles})
+    assert answer.status_code == 200, answer.text
     return library.v2(auth=(email, library.tenant.account.password))
 
 
@@ -59,13 +59,13 @@ def state(library: Library) -> object:
     publications = client.get("/publications?per_page=50").json()["records"]
     for record in publications:
         record["assets"] = [(asset["id"], asset["name"]) for asset in record["assets"]]
-    return [(each["id"], each["title"], each["assets"]) for each in publications], client.get("/users").json()
+    return [(record["id"], record["title"], record["assets"]) for record in publications], client.get("/users").json()
 
 
 @pytest.mark.parametrize("name", PEOPLE)
 def test_each_role_may_do_what_it_allows_and_nothing_else(library: Library, name: str) -> None:
     """service.md#v2: permissions are those of the roles. Assumption: which; anything else is 403, and has no effect."""
-    roles, most = PEOPLE[name]
+    roles, rank = PEOPLE[name]
     client, admin = person(library, name, roles), library.v2()
     file = {"id": upload(library, presigned(admin)), "storage": "cache"}
     ids = {
@@ -73,11 +73,11 @@ def test_each_role_may_do_what_it_allows_and_nothing_else(library: Library, name
         "asset": admin.post("/assets", json={"publication_id": 1, "file": file}).json()["id"],
         "user": admin.post("/users", json={"email": "x@library.example", "name": "X"}).json()["id"],
     }
-    for least, method, path, payload in OPERATIONS:
-        before = None if least <= most else state(library)
-        sent = {**payload, "file": file} if path == "/assets" else payload
-        answer = client.request(method, path.format(**ids), json=sent)
-        if least <= most:
+    for least_rank, method, path, payload in OPERATIONS:
+        before = None if least_rank <= rank else state(library)
+        body = {**payload, "file": file} if path == "/assets" else payload
+        answer = client.request(method, path.format(**ids), json=body)
+        if least_rank <= rank:
             assert answer.status_code == 200, (method, path, answer.text)
             continue
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "AccessDenied"), (method, path)
@@ -95,9 +95,9 @@ def test_a_file_in_a_publication_needs_the_right_to_attach_files(library: Librar
 def test_the_table_has_every_operation_of_version_2(library: Library) -> None:
     """service.md#v2: no operation of the description is without a role, but for the description itself."""
     document = yaml.safe_load(library.client("/api/v2").get("/swagger.yaml").text)
-    described = {(method, path) for path, item in document["paths"].items() for method in item}
-    known = {(method, re.sub(r"\{\w+\}", "{id}", path)) for _least, method, path, _payload in OPERATIONS}
-    assert described == known | {("get", "/swagger.yaml")}
+    described = {(method, path) for path, operations in document["paths"].items() for method in operations}
+    expected = {(method, re.sub(r"\{\w+\}", "{id}", path)) for _least, method, path, _payload in OPERATIONS}
+    assert described == expected | {("get", "/swagger.yaml")}
 
 
 def test_roles_are_the_current_ones(library: Library) -> None:

@@ -32,13 +32,13 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 def test_every_operation_needs_its_scope_and_no_other(library: Library) -> None:
     """service.md#scopes: without the scope 403 `InsufficientScope`, which names it, whatever the other scopes; with it alone, none."""
     for scope, operations in NEEDS.items():
-        others, alone = library.v3(*(NEEDS.keys() - {scope})), library.v3(scope)
+        client_without, client_with = library.v3(*(NEEDS.keys() - {scope})), library.v3(scope)
         for operation in operations:
             method, _, path = operation.replace("{id}", "2").partition(" ")
-            refused = others.request(method, path, json={})
+            refused = client_without.request(method, path, json={})
             assert (refused.status_code, refused.json()["error"]["code"]) == (403, "InsufficientScope"), operation
             assert f'scope="{scope}"' in refused.headers["WWW-Authenticate"], operation
-            assert alone.request(method, path, json={}).status_code in {200, 404, 422}, operation
+            assert client_with.request(method, path, json={}).status_code in {200, 404, 422}, operation
 
 
 def test_the_own_record_needs_no_scope(library: Library) -> None:
@@ -55,9 +55,9 @@ def test_the_description_names_the_scope_of_every_operation(library: Library) ->
     assert (flow["tokenUrl"], sorted(flow["scopes"])) == (f"{library.base_url}/oauth/token", sorted(NEEDS))
     described = {
         f"{method.upper()} {path}": operation.get("security")
-        for path, item in document["paths"].items()
-        for method, operation in item.items()
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
     }
-    known = {operation: [{"oauth2": [scope]}] for scope, operations in NEEDS.items() for operation in operations}
-    assert described == {**described, **known}
-    assert described.keys() - known.keys() == {"GET /users/me", "GET /swagger.yaml"}
+    expected = {operation: [{"oauth2": [scope]}] for scope, operations in NEEDS.items() for operation in operations}
+    assert described == {**described, **expected}
+    assert described.keys() - expected.keys() == {"GET /users/me", "GET /swagger.yaml"}

@@ -29,20 +29,20 @@ def test_v2_announces_what_is_deprecated(library: Library, path: str, announced:
 FLAT = {"doi": "10.1/1", "isbn": "9780306406157", "issn": "0028-0836", "arxiv_id": "1606.00931", "pmid": "1"}
 
 
-@pytest.mark.parametrize("sent", [*([name] for name in FLAT), ["pmid", "doi"], list(FLAT), ["title"]])
-def test_v2_announces_the_flat_fields_that_are_written(empty: Library, sent: list[str]) -> None:
+@pytest.mark.parametrize("names", [*([name] for name in FLAT), ["pmid", "doi"], list(FLAT), ["title"]])
+def test_v2_announces_the_flat_fields_that_are_written(empty: Library, names: list[str]) -> None:
     """service.md#deprecation: v2 names the flat identifier parameters of a create and of a change. Assumption: in the schema's order."""
     values = {**FLAT, "title": "A title"}
     client = empty.v2()
-    payload = {name: values[name] for name in sent}
-    expected = ", ".join(["import_state", *(name for name in FLAT if name in sent)])
+    payload = {name: values[name] for name in names}
+    expected = ", ".join(["import_state", *(name for name in FLAT if name in names)])
     created = client.post("/publications", json={"title": "Another", **payload})
     changed = client.patch(f"/publications/{created.json()['id']}", json=payload)
     removed = client.patch(
-        f"/publications/{created.json()['id']}", json={name: values.get(name) and "" for name in FLAT if name in sent}
+        f"/publications/{created.json()['id']}", json={name: values.get(name) and "" for name in FLAT if name in names}
     )
-    assert [each.status_code for each in (created, changed, removed)] == [200] * 3
-    assert [each.headers["X-API-Deprecation"] for each in (created, changed, removed)] == [expected] * 3
+    assert [answer.status_code for answer in (created, changed, removed)] == [200] * 3
+    assert [answer.headers["X-API-Deprecation"] for answer in (created, changed, removed)] == [expected] * 3
 
 
 @pytest.mark.parametrize("status", [410, 404])

@@ -38,9 +38,9 @@ def _part(disposition: str, value: bytes) -> bytes:
 
 def send(library: Library, url: str, body: bytes, headers: Mapping[str, str] | None = None) -> httpx.Response:
     """Posts a body to the storage service. It adds a Content-Length and no other header that the test did not name."""
-    given = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", **(headers or {})}
+    all_headers = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", **(headers or {})}
     with httpx.Client(transport=plain_transport()) as client:
-        return client.post(url, content=body, headers=given)
+        return client.post(url, content=body, headers=all_headers)
 
 
 def upload(library: Library, form: Mapping[str, Any], content: bytes = CONTENT) -> str:
