@@ -260,7 +260,6 @@ def test_the_catalogue_of_iceberg_tables(load: Load, tmp_path: Path) -> None:
         ('tokens = "~nosuchuser/x"', "tokens: '~nosuchuser/x' is not a folder"),
         (f'postgres_env = "postgres://me:{SECRET}@h/db"', "postgres_env: must be the name of an environment variable"),
         (f'[data]\npassword = "{SECRET}"', "data: input should be a valid string"),
-        ("this is no TOML", "is not valid TOML: "),
         *(
             (f"[identifiers.{name}]\n{table}", f"identifiers{expected}")
             for name, table, expected in (
@@ -375,13 +374,6 @@ def test_a_password_written_where_its_variable_belongs_is_not_shown(load: Load) 
     with pytest.raises(ConfigurationError, match=r"never the secret.*Name it in capitals") as caught:
         with_variables({"OLD_USER": "me"}, settings.credentials, "old")
     assert "hunter2" not in str(caught.value)
-
-
-def test_an_unknown_tenant_is_reported_with_the_known_ones(load: Load) -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"no tenant 'odl' \(did you mean 'old'\?\)\. Tenants in this file: old\."
-    ):
-        load().tenant("odl")
 
 
 def test_entries_with_one_base_url_share_the_lower_budget(load: Load) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipelines.errors import ConfigurationError, StorageError
+from pipelines.errors import StorageError
 from pipelines.records.tables.registry import STAGED, TABLES, raw_table
 from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
 from pipelines.store.snapshots.manifest import encode_manifest
@@ -187,14 +187,6 @@ class TestTypes:
 
 class TestUpToDate:
     """A query sees all current snapshots and no others."""
-
-    def test_nothing_to_ask(self, data: DataFolder) -> None:
-        """Before the first backup the message names the command to run."""
-        with (
-            pytest.raises(ConfigurationError, match=r"There is no snapshot in .* yet.*bookferry backup"),
-            open_catalogue(data),
-        ):
-            pass
 
     @pytest.mark.long
     def test_every_change_is_noticed(self, data: DataFolder) -> None:
