@@ -76,7 +76,9 @@ class SmallLibrary:
     def _read(self, request: Received, path: str) -> Answer:
         if path == "publications":
             shown = list(self.records.values()) if request.query.get("page", "1") == "1" else []
-            return Answer({"records": [self._shown(one) for one in shown]}, headers={"X-Total": str(len(self.records))})
+            return Answer(
+                {"records": [self._shown(record) for record in shown]}, headers={"X-Total": str(len(self.records))}
+            )
         record = self.records.get(int(path.partition("/")[2])) if path.startswith("publications/") else None
         return refusal(404, "RecordNotFound") if record is None else Answer(self._shown(record))
 

@@ -44,10 +44,10 @@ def test_what_comes_later_is_named_by_verify_and_by_the_next_plan(pair: LibraryP
         records = {record["id"]: record for record in pair.publications()}
     assert (len(records), applied.created, applied.failed) == (RECORDS + 3, RECORDS, 0)
     findings = [finding for finding in pair.verify(plan).findings if finding.code == "duplicated"]
-    found = sorted((finding.source_id, [finding.target_id]) for finding in findings)
+    duplicates = sorted((finding.source_id, [finding.target_id]) for finding in findings)
     twins = pair.plan(snapshot).facts.twins or []
-    assert len(found) == 3
-    assert sorted((twin.source_id, twin.twins) for twin in twins) == found
+    assert len(duplicates) == 3
+    assert sorted((twin.source_id, twin.twins) for twin in twins) == duplicates
     assert all(records[twin.target_id]["title"] == records[twin.twins[0]]["title"] for twin in twins)
     assert pair.undo(plan, really=True).left == 0
     left = [record["id"] for record in pair.publications()]

@@ -90,9 +90,9 @@ def test_a_publication_is_sent_without_what_the_target_certainly_lacks(reference
     problems: list[str] = []
     planned = book({"title": "A book", "contributor": {"id": 9}})
     for _ in range(2):
-        found = references.without_missing(planned, NOT_FOUND, problems)
-        assert found is not None
-        assert (found.payload, found.expected) == ({"title": "A book"}, {"title": "digest"})
+        reduced = references.without_missing(planned, NOT_FOUND, problems)
+        assert reduced is not None
+        assert (reduced.payload, reduced.expected) == ({"title": "A book"}, {"title": "digest"})
     assert problems == ["contributor 9: not sent, the target has no such record (users/9). 404 Not Found"]
     assert target.asked == ["/api/v2/users/9"] * 2
 

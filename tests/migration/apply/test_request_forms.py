@@ -31,12 +31,12 @@ def forms(tmp_path: Path, client_for: Callable[..., LibraryClient]) -> Iterator[
     """Returns the forms of a target that describes itself so; the second argument is how its records are moved."""
     with closing(Journal(LocalState(tmp_path / "state.db"), "https://a", "https://b", SystemClock())) as journal:
 
-        def of(described: Description, types: dict[str, ResourceType], record: Any = None) -> RequestForms:
+        def forms_of(described: Description, types: dict[str, ResourceType], record: Any = None) -> RequestForms:
             plan = plan_of(tmp_path / f"plan-{len([*tmp_path.iterdir()])}", description=described)
             step = Step(plan, journal, client_for("https://b"), types, pytest.fail, pytest.fail)
             return RequestForms(step, lambda _resource, _number: record)
 
-        yield of
+        yield forms_of
 
 
 @pytest.mark.parametrize(

@@ -49,20 +49,20 @@ def settle(
     with closing(Journal(place.state(clock), "https://a", "https://b", clock)) as journal:
 
         def run(
-            payloads: list[dict[str, Any]], ends: list[dict[str, Any]], whole: list[dict[str, Any]] | None = None
+            payloads: list[dict[str, Any]], ends: list[dict[str, Any]], whole_list: list[dict[str, Any]] | None = None
         ) -> list[JournalEntry]:
             resource = "publications" if "title" in payloads[0] else "hard_copies"
             rows = [new(resource, number, payload) for number, payload in enumerate(payloads)]
-            for one in rows:
-                key = ("plan", resource, one.source_id, WriteKind.CREATE)
-                journal.sent(journal.intend(*key, wanted=one.expected))
+            for planned in rows:
+                key = ("plan", resource, planned.source_id, WriteKind.CREATE)
+                journal.sent(journal.intend(*key, wanted=planned.expected))
 
             def script(_request: Received) -> Answer:
                 return Answer({"records": ends})
 
             def listing(_resource: str) -> AbstractContextManager[RecordListing]:
-                assert whole is not None, "a list in order is not read whole"
-                return nullcontext(cast(RecordListing, Listed(whole)))
+                assert whole_list is not None, "a list in order is not read whole"
+                return nullcontext(cast(RecordListing, Listed(whole_list)))
 
             client, plan = client_for(serve(script).url, clock=clock), plan_of(tmp_path / "plan", rows)
             step = Step(plan, journal, client, TYPES, listing, open_blob=pytest.fail)
@@ -78,7 +78,7 @@ def new(resource: str, source_id: int, payload: dict[str, Any]) -> PlanRow:
 
 
 @pytest.mark.parametrize(
-    ("sent", "found", "state"),
+    ("sent", "in_target", "state"),
     [
         (SENT, {**SENT}, WriteState.DONE),
         (SENT, {"title": "A title", "publishable_type": "Book"}, WriteState.DONE),
@@ -93,10 +93,10 @@ def new(resource: str, source_id: int, payload: dict[str, Any]) -> PlanRow:
 )
 @pytest.mark.parametrize("number", [5, "5"])
 def test_a_record_is_taken_where_it_is_the_one_that_was_sent(
-    settle: Settle, sent: dict[str, Any], found: dict[str, Any], state: WriteState, number: int | str
+    settle: Settle, sent: dict[str, Any], in_target: dict[str, Any], state: WriteState, number: int | str
 ) -> None:
     """Where it differs but may be it, a person decides; else it is absent, and is sent again. An id may be a text."""
-    [entry] = settle([sent], [{"id": number, **found}])
+    [entry] = settle([sent], [{"id": number, **in_target}])
     assert (entry.state, entry.target_id) == (state, 5 if state == WriteState.DONE else None)
     assert is_unsettled(entry) == (state == WriteState.PARKED)
 

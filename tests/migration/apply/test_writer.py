@@ -45,12 +45,14 @@ class Home:
         self.library, self.client, self.journal = library, client, journal
         self.folder, self.state = place
 
-    def apply(self, rows: Iterable[PlanRow], plan: str = "plan", there: Iterable[dict[str, Any]] = ()) -> ApplyResult:
-        """Apply a plan of these rows as a process that begins now. `there`: what the target had when the plan was made."""
+    def apply(
+        self, rows: Iterable[PlanRow], plan: str = "plan", in_target: Iterable[dict[str, Any]] = ()
+    ) -> ApplyResult:
+        """Apply a plan of these rows as a process that begins now. `in_target`: what the target had when the plan was made."""
         rows = list(rows)
-        counts = {"publications": dict(Counter(str(one.action) for one in rows))}
+        counts = {"publications": dict(Counter(str(planned.action) for planned in rows))}
         folder = self.folder / f"{plan}-{len(list(self.folder.glob(f'{plan}-*')))}" / plan
-        written = plan_of(folder, rows, there, counts=counts)
+        written = plan_of(folder, rows, in_target, counts=counts)
         step = Step(
             written,
             self.journal,
@@ -67,9 +69,10 @@ class Home:
 
     def entries(self, source_id: int = 1) -> dict[tuple[WriteKind, int], JournalEntry]:
         """(kind, number of the file) → entry of a record."""
-        found = self.journal.of_record("publications", source_id)
+        entries = self.journal.of_record("publications", source_id)
         return {
-            (one.kind, int(one.part.split("/")[1].removeprefix("at") or 0) if one.part else 0): one for one in found
+            (entry.kind, int(entry.part.split("/")[1].removeprefix("at") or 0) if entry.part else 0): entry
+            for entry in entries
         }
 
     def states(self, source_id: int = 1) -> dict[tuple[WriteKind, int], WriteState]:
@@ -87,7 +90,11 @@ def new(source_id: int = 1, fields: dict[str, Any] = BOOK, files: Iterable[Plann
 
 
 def file(number: int, sha256: str = ONE, **values: Any) -> PlannedFile:
-    usual: dict[str, Any] = {"name": f"Part {number}", "filename": f"{number}.pdf", "content_type": "application/pdf"}
+    defaults: dict[str, Any] = {
+        "name": f"Part {number}",
+        "filename": f"{number}.pdf",
+        "content_type": "application/pdf",
+    }
     size = len(CONTENTS[sha256])
     return PlannedFile(
         kind=ASSET,
@@ -95,7 +102,7 @@ def file(number: int, sha256: str = ONE, **values: Any) -> PlannedFile:
         action=FileAction.UPLOAD,
         asset_id=number,
         sha256=sha256,
-        **{"size": size, **usual, **values},
+        **{"size": size, **defaults, **values},
     )
 
 
@@ -142,14 +149,19 @@ def test_whatever_a_storage_answers_to_a_file_is_about_that_file(
             raise ConnectionError
         return Answer(raw=b"") if answer == "nothing" else Answer(b"<html>No</html>", status=int(answer))
 
-    usual, library.storage = library.storage, store
+    storage, library.storage = library.storage, store
     rows = [new(number, {**BOOK, "title": str(number)}, [cover(), *map(file, (1, 2, 3))]) for number in range(1, 9)]
     applied = home.apply(rows)
     assert (applied.created, applied.files_uploaded, applied.failed) == (8, 24, 8)
     assert all(failure.problem.startswith("The file 2.pdf: POST http") for failure in applied.failures)
-    library.storage = usual
-    again = home.apply(rows)
-    assert (again.created, again.files_uploaded, again.failed, again.complete) == (0, 8, 0, True)
+    library.storage = storage
+    second_apply = home.apply(rows)
+    assert (second_apply.created, second_apply.files_uploaded, second_apply.failed, second_apply.complete) == (
+        0,
+        8,
+        0,
+        True,
+    )
     assert sorted(len(record["assets"]) for record in library.records.values()) == [3] * 8
 
 
@@ -163,7 +175,7 @@ def test_what_a_lost_response_was_about_is_found(home: Home, library: SmallLibra
     assert (len(library.sent("POST publications")), len(library.sent("POST assets"))) == (1, 2)
     [record] = library.records.values()
     assert record["cover"] is not None
-    assert [home.entries()[A_FILE, number].asset_id for number in (1, 2)] == [one["id"] for one in record["assets"]]
+    assert [home.entries()[A_FILE, number].asset_id for number in (1, 2)] == [asset["id"] for asset in record["assets"]]
 
 
 ENVELOPES: dict[str, Callable[[dict[str, Any]], Answer]] = {
@@ -189,22 +201,22 @@ def test_the_record_of_an_answer_may_be_in_an_envelope(home: Home, library: Smal
     assert (len(library.sent("POST publications")), {*library.records}) == (1, {home.entries()[CREATE, 0].target_id})
 
 
-@pytest.mark.parametrize("of", ["the target", "an earlier row"])
+@pytest.mark.parametrize("owner", ["the target", "an earlier row"])
 def test_the_id_of_another_record_in_an_answer_is_not_that_of_the_new_one(
-    home: Home, library: SmallLibrary, of: str
+    home: Home, library: SmallLibrary, owner: str
 ) -> None:
     """It is looked up, and nothing is written to the other."""
-    other = library.add({"title": "Another"}) if of == "the target" else None
+    other_record = library.add({"title": "Another"}) if owner == "the target" else None
 
     def answer() -> Answer:
-        number = other["id"] if other else home.entries(1)[CREATE, 0].target_id
+        number = other_record["id"] if other_record else home.entries(1)[CREATE, 0].target_id
         return Answer({**library.add(dict(BOOK)), "id": number})
 
     library.order(
-        "POST publications", *([] if other else [lambda: Answer(library.add({"title": "The first"}))]), answer
+        "POST publications", *([] if other_record else [lambda: Answer(library.add({"title": "The first"}))]), answer
     )
-    rows = [*([] if other else [new(1, {"title": "The first"})]), new(2, files=[file(1)])]
-    applied = home.apply(rows, there=[other] if other else [])
+    rows = [*([] if other_record else [new(1, {"title": "The first"})]), new(2, files=[file(1)])]
+    applied = home.apply(rows, in_target=[other_record] if other_record else [])
     assert (applied.created, applied.files_uploaded, applied.complete) == (len(rows), 1, True)
     [book] = [record for record in library.records.values() if record["title"] == BOOK["title"]]
     assert (home.entries(2)[CREATE, 0].target_id, len(book["assets"])) == (book["id"], 1)
@@ -248,8 +260,8 @@ def test_a_record_is_sent_a_few_times_and_then_given_up_until_the_next_apply(hom
     assert "did not create it" in failure.problem
     assert len(library.sent("POST publications")) == TRIES
     assert home.states() == {(CREATE, 0): REFUSED}
-    again = home.apply([new()])
-    assert (again.created, again.complete, len(library.records)) == (1, True, 1)
+    second_apply = home.apply([new()])
+    assert (second_apply.created, second_apply.complete, len(library.records)) == (1, True, 1)
 
 
 def test_a_request_of_a_killed_process_is_waited_for_and_found(home: Home, library: SmallLibrary) -> None:
@@ -266,7 +278,7 @@ def test_a_request_of_a_killed_process_is_waited_for_and_found(home: Home, libra
 
 
 @pytest.mark.parametrize(
-    ("others", "reason"),
+    ("candidates", "reason"),
     [
         ([{**BOOK, "title": "The same identifier"}], "which differ from it"),
         ([{"title": "A book", "abstract": "The same title"}], "which differ from it"),
@@ -274,12 +286,12 @@ def test_a_request_of_a_killed_process_is_waited_for_and_found(home: Home, libra
     ],
 )
 def test_what_a_person_has_to_decide_is_never_sent_again(
-    home: Home, library: SmallLibrary, others: list[dict[str, Any]], reason: str
+    home: Home, library: SmallLibrary, candidates: list[dict[str, Any]], reason: str
 ) -> None:
     """I8: several matches, or one that differs, never become a new record; not in a later apply either."""
     rows = [new(files=[cover(), file(1)])]
     library.order("POST publications", "dropped")
-    ids = [library.add(fields)["id"] for fields in others]
+    ids = [library.add(fields)["id"] for fields in candidates]
     for _ in range(2):
         applied = home.apply(rows)
         assert (applied.created, applied.failed, applied.complete) == (0, 1, False)
@@ -300,8 +312,13 @@ def test_a_refused_record_fails_alone_and_is_tried_by_the_next_apply(home: Home,
     assert "title is too long" in applied.failures[0].problem
     entry = home.entries()[CREATE, 0]
     assert (entry.state, entry.status, "title is too long" in (entry.message or "")) == (REFUSED, 422, True)
-    again = home.apply([new(1, files=[file(1)]), new(2, {"title": "Another"})])
-    assert (again.created, again.unchanged, again.files_uploaded, again.complete) == (1, 1, 1, True)
+    second_apply = home.apply([new(1, files=[file(1)]), new(2, {"title": "Another"})])
+    assert (second_apply.created, second_apply.unchanged, second_apply.files_uploaded, second_apply.complete) == (
+        1,
+        1,
+        1,
+        True,
+    )
 
 
 def test_a_file_that_cannot_be_uploaded_costs_neither_the_record_nor_other_files(
@@ -315,8 +332,13 @@ def test_a_file_that_cannot_be_uploaded_costs_neither_the_record_nor_other_files
     assert "the file is too large" in applied.failures[0].problem
     states = {(CREATE, 0): DONE, (A_COVER, 0): REFUSED, (A_FILE, 1): REFUSED, (A_FILE, 2): DONE}
     assert home.states() == states
-    again = home.apply([new(files=[cover(), file(1), file(2, OTHER)])])
-    assert (again.created, again.files_uploaded, again.failed, len(library.records)) == (0, 2, 0, 1)
+    second_apply = home.apply([new(files=[cover(), file(1), file(2, OTHER)])])
+    assert (second_apply.created, second_apply.files_uploaded, second_apply.failed, len(library.records)) == (
+        0,
+        2,
+        0,
+        1,
+    )
     assert set(home.states().values()) == {DONE}
 
 
@@ -361,11 +383,11 @@ def test_a_lost_upload_is_uploaded_anew_a_few_times(
     lost = refusal(422, code)
     library.order("POST assets", lost)
     library.order("PATCH .*", refusal(404, code))
-    there = library.add({"title": "Old"})
-    rows = [row(1, Action.PATCH, target_id=there["id"], files=[cover(), file(1)])]
+    record = library.add({"title": "Old"})
+    rows = [row(1, Action.PATCH, target_id=record["id"], files=[cover(), file(1)])]
     assert home.apply(rows).complete is is_lost
     assert len({body["file"]["id"] for body in library.sent("POST assets")}) == 1 + is_lost
-    assert (there["cover"] is not None) is is_lost
+    assert (record["cover"] is not None) is is_lost
     library.order("POST assets", *[lost] * UPLOADS)
     assert home.apply([new(2, {"title": "Another"}, files=[file(1)])]).failed == 1
     assert len(library.sent("POST assets")) == (2 + UPLOADS if is_lost else 2)
@@ -384,8 +406,8 @@ def test_a_record_that_is_refused_with_its_cover_is_sent_without_it(
 
 
 def test_files_alone_are_a_change_of_their_record(home: Home, library: SmallLibrary) -> None:
-    there = library.add({"title": "Old"})
-    rows = [row(1, Action.PATCH, target_id=there["id"], files=[file(1)])]
+    record = library.add({"title": "Old"})
+    rows = [row(1, Action.PATCH, target_id=record["id"], files=[file(1)])]
     applied = home.apply(rows)
     assert (applied.patched, applied.files_uploaded, applied.failed) == (1, 1, 0)
     assert [path for _, path, _ in library.writes] == ["assets"]

@@ -40,9 +40,9 @@ class Librarian:
     def click(self, element: WebElement | str) -> None:
         """Click it."""
         self.clicks += 1
-        found = self.find(element) if isinstance(element, str) else element
-        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
-        found.click()
+        node = self.find(element) if isinstance(element, str) else element
+        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", node)
+        node.click()
 
     def choose(self, css: str, text: str) -> None:
         """Choose an option: two clicks."""
@@ -51,7 +51,9 @@ class Librarian:
 
     def show(self, words: str) -> None:
         """Show a kind of conflict of the overview."""
-        [button] = [one for one in self.all(".kinds button") if words in (one.get_dom_attribute("aria-label") or "")]
+        [button] = [
+            button for button in self.all(".kinds button") if words in (button.get_dom_attribute("aria-label") or "")
+        ]
         self.click(button)
 
     def keys(self, *keys: str) -> None:

@@ -56,11 +56,11 @@ def usual() -> list[PlanRow]:
 def hostile() -> list[PlanRow]:
     """Conflicts whose every text means harm."""
     texts = (*HOSTILE, "</script><script>document.title='taken'</script>", "<!--", "]]>", "\u2028\u2029", "'1984", '"')
-    found = []
+    rows = []
     for number, text in enumerate(texts, start=100):
-        found.append(differs(number, text, f"{text} ", text, title=text))
-        found.append(fits(number + 500, number, number + 1, title=text))
-    return found
+        rows.append(differs(number, text, f"{text} ", text, title=text))
+        rows.append(fits(number + 500, number, number + 1, title=text))
+    return rows
 
 
 def page_of(folder: Path, rows: Sequence[PlanRow], decided: Iterable[RecordDecision] = (), **values: Any) -> Plan:
@@ -70,7 +70,7 @@ def page_of(folder: Path, rows: Sequence[PlanRow], decided: Iterable[RecordDecis
 
 def pages_for(plan: Plan, decided: Iterable[RecordDecision] = ()) -> Plan:
     """Write the table of conflicts of a plan, and its page."""
-    decisions = {(one.resource, one.source_id): one for one in decided}
+    decisions = {(decision.resource, decision.source_id): decision for decision in decided}
     write_conflicts(plan, decisions)
     write_pages(plan, now=NOW)
     return plan

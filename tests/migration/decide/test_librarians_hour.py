@@ -22,7 +22,9 @@ def edit(pair: LibraryPair) -> None:
     records = [
         record
         for record in pair.publications()
-        if any(one["type"] == "doi" for one in record["identifiers"]) and record["authors"] and record["published_on"]
+        if any(identifier["type"] == "doi" for identifier in record["identifiers"])
+        and record["authors"]
+        and record["published_on"]
     ]
     titles, dates, twins = (records[start : start + OF_A_KIND] for start in range(0, 3 * OF_A_KIND, OF_A_KIND))
     for record in titles:
@@ -30,7 +32,7 @@ def edit(pair: LibraryPair) -> None:
     for record in dates:
         pair.call("PATCH", f"publications/{record['id']}", {"published_on": "1900-01-01"})
     for record in twins:
-        doi = [one for one in record["identifiers"] if one["type"] == "doi"]
+        doi = [identifier for identifier in record["identifiers"] if identifier["type"] == "doi"]
         pair.call("POST", "publications", {"title": record["title"], "identifiers": doi})
 
 
@@ -63,11 +65,13 @@ def test_a_librarians_hour(librarian: Librarian, tmp_path: Path) -> None:
         assert taken["left"] == 0
         assert saved.read_bytes() == (folder / CONFLICTS).read_bytes()
 
-        again = run("migrate", "plan", "old", "new", "--newest", "--json", folder=tmp_path, variables=account).document
-        counts = {name: again[name] for name in ("conflict", "skipped", "patch", "decisions")}
+        next_plan = run(
+            "migrate", "plan", "old", "new", "--newest", "--json", folder=tmp_path, variables=account
+        ).document
+        counts = {name: next_plan[name] for name in ("conflict", "skipped", "patch", "decisions")}
         assert counts == {"conflict": 0, "skipped": OF_A_KIND, "patch": OF_A_KIND, "decisions": 3 * OF_A_KIND}
         assert json.loads((folder / "plan.json").read_text())["seal"], "the plan that was decided stays as it was"
 
-        librarian.open(Path(again["path"]) / HTML)
+        librarian.open(Path(next_plan["path"]) / HTML)
         assert librarian.left == "Nothing has to be decided"
         assert librarian.shown == f"{3 * OF_A_KIND} conflicts are shown.", "each decision can still be changed"

@@ -34,7 +34,7 @@ ALREADY_TAKEN = {("publication 7", word) for word in ("source", "target", "match
 
 def written(path: Path) -> dict[tuple[str, int], str]:
     """Record → its decision, as Bookferry reads a file."""
-    return {(one.resource, one.source_id): one.written for one in read_decisions(path).values()}
+    return {(decision.resource, decision.source_id): decision.written for decision in read_decisions(path).values()}
 
 
 def card_of(librarian: Librarian, name: str) -> str:
@@ -65,14 +65,14 @@ def test_each_decision_that_is_offered_can_be_read(librarian: Librarian, tmp_pat
         ]
         for card in librarian.all(".card")
     }
-    usual_ones = {
+    expected_words = {
         ("publication 2", "publication 3", "publication 4", "publication 11", "user 2"): "source target create skip",
         ("publication 5", "publication 6", "publication 7", "publication 8"): "source target match create skip",
         ("publication 9",): "create skip",
         ("publication 10",): "match create skip",
         ("authority 3", "authority 4"): "source target match merge create skip",
     }
-    assert offered == {name: words.split() for names, words in usual_ones.items() for name in names}
+    assert offered == {name: words.split() for names, words in expected_words.items() for name in names}
     resources = {"publication": "publications", "user": "users", "authority": "authorities"}
     choices = {"publication 5": "#52", "authority 3": "#32", "authority 4": "#43"}
     for word in ("source", "target", "match", "merge", "create", "skip"):
@@ -90,9 +90,9 @@ def test_each_decision_that_is_offered_can_be_read(librarian: Librarian, tmp_pat
                 expected[resources[resource], int(number)] = word
             else:
                 assert (name, word) == ("publication 10", "match"), "no record is known"
-        found = written(librarian.save())
-        assert {key: decision.split(" ")[0] for key, decision in found.items()} == expected
-        named = {decision for decision in found.values() if " " in decision}
+        decisions = written(librarian.save())
+        assert {key: decision.split(" ")[0] for key, decision in decisions.items()} == expected
+        named = {decision for decision in decisions.values() if " " in decision}
         assert bool(named) == (word not in ("create", "skip"))
         assert f"{word} 52" in named or word in ("create", "skip", "merge")
         librarian.browser.execute_script("localStorage.clear()")
@@ -114,8 +114,8 @@ def test_another_record_is_named_by_its_number(librarian: Librarian, tmp_path: P
             field.send_keys(typed, Keys.TAB)
             assert bool(librarian.all(f"{card} button[data-word=match]")) == (typed != "no id")
         librarian.click(f"{card_of(librarian, name)} button[data-word={word}]")
-    found = written(librarian.save())
-    assert found == {("publications", 9): "match 12345678901234567", ("publications", 2): "target 770"}
+    decisions = written(librarian.save())
+    assert decisions == {("publications", 9): "match 12345678901234567", ("publications", 2): "target 770"}
 
 
 @pytest.mark.long
@@ -132,8 +132,8 @@ def test_each_step_can_be_taken_back(librarian: Librarian, tmp_path: Path) -> No
     names = [step.text.removesuffix(" Take back") for step in librarian.all("#steps li")]
     assert names == ["Leave it out: 2 conflicts (title)", "Target is right: 2 conflicts (title)"]
     librarian.click(librarian.all("#steps button")[1])
-    found = written(librarian.save())
-    assert [found["publications", number] for number in (2, 3)] == ["skip", "skip"]
+    decisions = written(librarian.save())
+    assert [decisions["publications", number] for number in (2, 3)] == ["skip", "skip"]
     librarian.click("#back")
     assert librarian.save().read_bytes() == plan.path(CONFLICTS).read_bytes()
     assert not librarian.find("#back").is_enabled()
@@ -233,7 +233,7 @@ def test_both_sides_and_what_will_be(librarian: Librarian, tmp_path: Path) -> No
     assert librarian.find(".card:first-child tbody tr td:last-child").text == "A history"
     librarian.choose(f"{card_of(librarian, 'publication 5')} select", "#52")
     librarian.click(f"{card_of(librarian, 'publication 5')} button[data-word=match]")
-    assert [one.text for one in librarian.all(".card:last-child tbody td:last-child")] == [
+    assert [cell.text for cell in librarian.all(".card:last-child tbody td:last-child")] == [
         "both have a value: the next plan asks",
         "Doe",
     ]
@@ -289,8 +289,8 @@ def test_numbers_lead_to_the_pages_of_records(librarian: Librarian, tmp_path: Pa
     """Where the libraries show addresses of publications; what is no address of the web is no link (I13)."""
     ends = {side: getattr(facts(), side) for side in ("source", "target")}
     for page, expected in (("https://library.example.org/r/{id}?a=<b>", 3), ("javascript:alert({id})", 0), ("", 0)):
-        known = {side: msgspec.structs.replace(end, record_url=page) for side, end in ends.items()}
-        plan = page_of(tmp_path / str(len(page)), [fits(5, 51, 52), fits(6, 61, resource="users")], **known)
+        side_facts = {side: msgspec.structs.replace(end, record_url=page) for side, end in ends.items()}
+        plan = page_of(tmp_path / str(len(page)), [fits(5, 51, 52), fits(6, 61, resource="users")], **side_facts)
         librarian.open(plan.path(HTML))
         links = librarian.all(".card a")
         assert [link.text for link in links] == ["publication 5", "#51", "#52"][:expected]

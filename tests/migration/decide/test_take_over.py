@@ -41,7 +41,7 @@ def filled(plan: Plan, tmp_path: Path) -> Callable[[dict[int, str]], Path]:
     def fill(decisions: dict[int, str]) -> Path:
         heading, *lines = plan.path(CONFLICTS).read_text("utf-8-sig").splitlines()
         cells = [line.split("\t") for line in lines]
-        text = "\n".join("\t".join([*one[:-1], decisions.get(int(one[1]), one[-1])]) for one in cells)
+        text = "\n".join("\t".join([*row[:-1], decisions.get(int(row[1]), row[-1])]) for row in cells)
         (tmp_path / "filled.tsv").write_text(f"{heading}\n{text}\n")
         return tmp_path / "filled.tsv"
 
@@ -54,8 +54,8 @@ def test_it_says_what_was_decided_and_what_is_left(
     taken = take_over(data, plan, filled({2: "source", 3: "", 5: "match 52", 77: "skip"}))
     assert (taken.plan, taken.left, taken.withdrawn) == (plan.name, 2, 1)
     assert taken.decisions == {"source": 1, "match": 1, "skip": 1}
-    found = {one.source_id: one.written for one in read_decisions(plan.path(CONFLICTS)).values()}
-    assert found == {2: "source 1002", 5: "match 52", 77: "skip"}
+    decisions = {decision.source_id: decision.written for decision in read_decisions(plan.path(CONFLICTS)).values()}
+    assert decisions == {2: "source 1002", 5: "match 52", 77: "skip"}
 
 
 @pytest.mark.long

@@ -34,9 +34,9 @@ def listing(folder: Path, name: str, records: Sequence[Json]) -> RecordListing:
     return RecordListing(folder / name)
 
 
-def of_type(types: str = "", **more: Any) -> FieldSchema:
+def of_type(types: str = "", **options: Any) -> FieldSchema:
     """A described field of these types; of any without them."""
-    return FieldSchema(types.split(), **more)
+    return FieldSchema(types.split(), **options)
 
 
 def takes(*demanded: str, **fields: str | FieldSchema) -> ResourceSchema:

@@ -22,7 +22,12 @@ Coded = list[tuple[Any, str]]
 
 
 def asked_learners(
-    folder: Path, copies: list[Json], here: Coded, there: Coded, key: str = "code", **others: tuple[Coded, Coded]
+    folder: Path,
+    copies: list[Json],
+    source_codes: Coded,
+    target_codes: Coded,
+    key: str = "code",
+    **resources: tuple[Coded, Coded],
 ) -> dict[str, TypeLearner]:
     """What is learned of copies, of locations, which have these codes and names in the source and the target, and of others.
 
@@ -32,20 +37,20 @@ def asked_learners(
         {"hard_copies": listing(folder, f"{side}_copies", records)}
         for side, records in (("here", copies), ("there", []))
     )
-    for name, sides in {"locations": (here, there), **others}.items():
+    for name, sides in {"locations": (source_codes, target_codes), **resources}.items():
         for side, library, coded in zip(("here", "there"), (source, target), sides, strict=True):
             records = [{"id": number, key: code, "name": title} for number, (code, title) in enumerate(coded, 1)]
             library[name] = listing(folder, f"{side}_{name}", records)
     learners = {name: learner_between(name, source[name], target[name], source, same_service=True) for name in source}
-    types = {name: without_questions(each.type) for name, each in learners.items()}
-    texts = {(name, path): known for name, each in learners.items() for path, known in each.texts().items()}
+    types = {name: without_questions(learner.type) for name, learner in learners.items()}
+    texts = {(name, path): values for name, learner in learners.items() for path, values in learner.texts().items()}
     for name, codes in differing_codes(texts, types, source, target).items():
         learners[name].ask(codes)
     return learners
 
 
 @pytest.mark.parametrize(
-    ("there", "asked"),
+    ("target_codes", "asked"),
     [
         ([("DEP", "Main stack"), ("MAIN", "Depot")], {"DEP", "MAIN"}),
         ([("MAIN", "Main stack"), ("DEP", "Annex")], {"DEP"}),
@@ -57,10 +62,10 @@ def asked_learners(
     ids=["swapped", "of another", "renamed", "not there", "equal", "a number"],
 )
 def test_a_code_is_asked_where_it_names_another_record_in_the_target(
-    tmp_path: Path, there: list[tuple[str, str]], asked: set[str]
+    tmp_path: Path, target_codes: list[tuple[str, str]], asked: set[str]
 ) -> None:
     copies = [{"id": n, "barcode": f"B{n}", "place": code} for n, code in enumerate(("MAIN", "DEP", "MAIN"), 1)]
-    learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], there)
+    learners = asked_learners(tmp_path, copies, [MAIN, DEPOT], target_codes)
     text = text_of(learners.values())
     file = file_of(text)
     assert {question.field for question in file.questions()} == ({"place"} if asked else set())
@@ -88,8 +93,8 @@ def test_of_codes_that_two_resources_have_those_of_each_are_asked(tmp_path: Path
 def test_the_number_of_a_location_is_a_code(tmp_path: Path) -> None:
     """In the record that it names it counts nothing."""
     copies = [{"id": n, "barcode": f"B{n}", "branch": n + 30} for n in (1, 2)]
-    here, there = [(31, "Main stack"), (32, "Depot")], [(32, "Main stack"), (31, "Depot")]
-    learners = asked_learners(tmp_path, copies, here, there, key="number")
+    source_codes, target_codes = [(31, "Main stack"), (32, "Depot")], [(32, "Main stack"), (31, "Depot")]
+    learners = asked_learners(tmp_path, copies, source_codes, target_codes, key="number")
     assert 'branch = { values = { 31 = "?", 32 = "?" } }' in text_of(learners.values())
 
 
@@ -116,9 +121,9 @@ def test_a_code_that_came_after_the_answers_is_not_sent_and_one_in_same_is_named
         followed = follow_with(learners, table)
         assert followed.form(copies[0]).values[name] == "DEP"
         assert followed.form(copies[1]).why == {name: LeftOut.UNKNOWN_REFERENCE}
-    as_they_stand = file_of('[hard_copies]\nsame = ["barcode", "place"]\n')
-    assert as_they_stand.follow(learners["hard_copies"].type).form(copies[1]).values["place"] == "DEP"
-    assert as_they_stand.doubtful_answers(learners["hard_copies"]) == [
+    mapping = file_of('[hard_copies]\nsame = ["barcode", "place"]\n')
+    assert mapping.follow(learners["hard_copies"].type).form(copies[1]).values["place"] == "DEP"
+    assert mapping.doubtful_answers(learners["hard_copies"]) == [
         "hard_copies.place: old-to-new.toml sends DEP, MAIN as they stand: in the target, those are other records."
     ]
 
@@ -133,7 +138,7 @@ def test_codes_of_persons_are_in_no_file(tmp_path: Path) -> None:
     source, target = {"tasks": tasks, "users": users[0]}, {"tasks": listing(tmp_path, "none", []), "users": users[1]}
     learned = learner_between("tasks", tasks, target["tasks"], source, same_service=True)
     types = {"tasks": learned.type, "users": RESOURCE_TYPES["users"]}
-    texts = {("tasks", path): known for path, known in learned.texts().items()}
+    texts = {("tasks", path): values for path, values in learned.texts().items()}
     learned.ask(differing_codes(texts, types, source, target)["tasks"])
     assert "anna" not in text_of([learned])
     assert learned.type.left_out["who"] == LeftOut.UNKNOWN_REFERENCE
@@ -162,7 +167,7 @@ def test_a_code_of_a_location_in_users_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "here", "asked"),
+    ("name", "source_codes", "asked"),
     [
         ("place", [(101, "Main stack"), (102, "Depot")], {"101", "102"}),
         ("volume", [(101, "Main stack"), (102, "Depot")], set()),
@@ -173,11 +178,15 @@ def test_a_code_of_a_location_in_users_is_left_out(tmp_path: Path) -> None:
     ids=["numbers", "quantities", "dates", "kinds", "a flag"],
 )
 def test_numbers_may_be_codes_and_quantities_dates_and_what_several_records_have_are_none(
-    tmp_path: Path, name: str, here: list[tuple[Any, str]], asked: set[str]
+    tmp_path: Path, name: str, source_codes: list[tuple[Any, str]], asked: set[str]
 ) -> None:
-    there = [(code, name) for (code, _name), (_code, name) in zip(here, reversed(here), strict=True)]
-    copies = [{"id": number, "barcode": f"B{number}", name: code} for number, (code, _name) in enumerate(here, 1)]
-    learned = asked_learners(tmp_path, copies, here, there)["hard_copies"].type
+    target_codes = [
+        (code, name) for (code, _name), (_code, name) in zip(source_codes, reversed(source_codes), strict=True)
+    ]
+    copies = [
+        {"id": number, "barcode": f"B{number}", name: code} for number, (code, _name) in enumerate(source_codes, 1)
+    ]
+    learned = asked_learners(tmp_path, copies, source_codes, target_codes)["hard_copies"].type
     assert {*learned.fields[name].values} == asked
 
 
@@ -207,7 +216,7 @@ def test_what_names_the_record_itself_is_no_code(tmp_path: Path) -> None:
     learner = learner_between("collections", source["collections"], target["collections"], source, same_service=True)
     assert "name" not in learner.texts()
     types = {"collections": without_questions(learner.type)}
-    texts = {("collections", path): known for path, known in learner.texts().items()}
+    texts = {("collections", path): values for path, values in learner.texts().items()}
     assert "name" not in differing_codes(texts, types, source, target).get("collections", {})
 
 

@@ -66,7 +66,7 @@ def test_a_field_has_ids_wherever_a_number_in_it_is_the_id_of_a_record(
     listings: Listings, values: list[Any], leads_to: str | None
 ) -> None:
     ids = fields_with_ids([{"id": 1, "about": value} for value in values], ["about"], listings(**LIBRARY))
-    assert [next(iter(within.of)) for within in ids.values()] == ([leads_to] if leads_to else [])
+    assert [next(iter(field_ids.of)) for field_ids in ids.values()] == ([leads_to] if leads_to else [])
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,10 @@ def test_quantities_of_publications_are_what_they_are_called(listings: Listings)
 def test_numbers_may_be_ids_of_records_that_were_not_read(
     listings: Listings, name: str, value: Any, *, may_be: bool
 ) -> None:
-    of = [ids.of for ids in fields_with_ids([{name: value}], [name], listings(**LIBRARY), are_known=False).values()]
-    assert of == ([{}] if may_be else [])
+    resources = [
+        ids.of for ids in fields_with_ids([{name: value}], [name], listings(**LIBRARY), are_known=False).values()
+    ]
+    assert resources == ([{}] if may_be else [])
 
 
 @pytest.mark.parametrize(

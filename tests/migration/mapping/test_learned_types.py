@@ -28,8 +28,8 @@ def learned(resource: str, record: dict[str, Any], schema: ResourceSchema | None
     observer = Observer()
     observer.observe([{name: value for name, value in record.items() if name not in assumed.ruled}])
     target = observer.shape if schema is None else RecordShape()
-    found = learn_from_shapes(assumed, observer.shape, target, schema or ResourceSchema())
-    return publication_type(STANDARD_KINDS, learned=found) if resource == PUBLICATIONS else found
+    learned_type = learn_from_shapes(assumed, observer.shape, target, schema or ResourceSchema())
+    return publication_type(STANDARD_KINDS, learned=learned_type) if resource == PUBLICATIONS else learned_type
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,11 @@ def learned(resource: str, record: dict[str, Any], schema: ResourceSchema | None
 )
 def test_numbers_that_lead_nobody_knows_where_are_left_out(resource: str, field: str, value: Any) -> None:
     """As a plain value, the number would be that of another record in the target."""
-    found = without_questions(learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value}))
-    assert field not in found.fields
-    assert found.left_out[field] == LeftOut.UNKNOWN_REFERENCE
+    learned_type = without_questions(
+        learned(resource, {"id": 1, "name": "N", "title": "T", "barcode": "B", field: value})
+    )
+    assert field not in learned_type.fields
+    assert learned_type.left_out[field] == LeftOut.UNKNOWN_REFERENCE
 
 
 def test_only_a_reference_of_the_record_itself_leads_to_its_own_kind_by_its_name() -> None:
@@ -65,13 +67,13 @@ def test_only_a_reference_of_the_record_itself_leads_to_its_own_kind_by_its_name
         "held": {"parent_id": 7},
         "of": [{"row": 7, "children": [8]}],
     }
-    found = learned("collections", record | {"nodes": [{"id": 7, "children": [{"id": 8, "children": []}]}]})
-    assert found.fields["parent_id"].leads_to == "collections"
-    assert found.fields["owner_id"].asks_where, "an owner may be an authority"
-    assert found.fields["book"].asks_where, "a book may be a copy"
-    assert found.fields["held/parent_id"].asks_where
-    assert found.fields["of"].entries["children"].asks_where
-    assert found.left_out == {"nodes": LeftOut.UNKNOWN_REFERENCE}
+    learned_type = learned("collections", record | {"nodes": [{"id": 7, "children": [{"id": 8, "children": []}]}]})
+    assert learned_type.fields["parent_id"].leads_to == "collections"
+    assert learned_type.fields["owner_id"].asks_where, "an owner may be an authority"
+    assert learned_type.fields["book"].asks_where, "a book may be a copy"
+    assert learned_type.fields["held/parent_id"].asks_where
+    assert learned_type.fields["of"].entries["children"].asks_where
+    assert learned_type.left_out == {"nodes": LeftOut.UNKNOWN_REFERENCE}
 
 
 def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:
@@ -84,9 +86,9 @@ def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:
             "location": {"data": {"type": "locations", "id": "3"}},
         },
     }
-    found = learned("hard_copies", record)
-    assert found.keys[0][0] == "attributes/barcode"
-    assert body_of(found, record) == {
+    learned_type = learned("hard_copies", record)
+    assert learned_type.keys[0][0] == "attributes/barcode"
+    assert body_of(learned_type, record) == {
         "type": "hard_copies",
         "attributes": {"barcode": "B", "note": "N"},
         "relationships": {
@@ -94,7 +96,7 @@ def test_what_json_api_has_in_attributes_and_relationships_is_known() -> None:
             "location": {"data": {"type": "locations", "id": "9"}},
         },
     }
-    cleared = found.fields["relationships/location/data/id"].payload("relationships/location/data/id", None)
+    cleared = learned_type.fields["relationships/location/data/id"].payload("relationships/location/data/id", None)
     assert nested(cleared) == {"relationships": {"location": {"data": None}}}
 
 
@@ -143,9 +145,9 @@ def test_documented_fields_of_publications_are_not_taken_for_others_of_a_similar
     """`category_ids` is read neither as `categories`, which the document has, nor as `category`, which has names and no ids."""
     record = {"id": 1, "title": "T", "category": ["x"], "categories": [{"name": "Maps"}]}
     schema = takes(category_ids=of_type("array", entries=of_type("string")))
-    found = learned(PUBLICATIONS, record, schema)
-    assert found.values(record) == {"title": "T", "categories": [{"name": "Maps"}]}
-    assert found.form(record).unsent == {"category": ["x"]}
+    learned_type = learned(PUBLICATIONS, record, schema)
+    assert learned_type.values(record) == {"title": "T", "categories": [{"name": "Maps"}]}
+    assert learned_type.form(record).unsent == {"category": ["x"]}
 
 
 def test_a_link_among_addresses_is_named() -> None:
@@ -173,10 +175,10 @@ def test_a_field_is_sent_as_the_target_spells_it(*, is_open: bool) -> None:
     fields = {name: of_type() for name in ("barcode", "call_number", "location_id", "acquired-on")}
     schema = ResourceSchema(record=fields, create=PayloadSchema(fields, is_open=is_open))
     record = {"id": 1, "barcode": "B", "callNumber": "QA", "locationId": 7, "acquiredOn": "2020", "myShelf": "left"}
-    found = learned("hard_copies", record, schema)
+    learned_type = learned("hard_copies", record, schema)
     sent = {"barcode": "B", "call_number": "QA", "location_id": 9, "acquired-on": "2020"}
-    assert body_of(found, record) == sent | ({"myShelf": "left"} if is_open else {})
-    assert found.of_target.values(sent) == sent | ({"location_id": 9})
+    assert body_of(learned_type, record) == sent | ({"myShelf": "left"} if is_open else {})
+    assert learned_type.of_target.values(sent) == sent | ({"location_id": 9})
     assert learned("hard_copies", record).fields["callNumber"] == FieldMapping(), (
         "nothing shows how the target spells it"
     )

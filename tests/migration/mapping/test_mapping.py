@@ -45,7 +45,7 @@ JSON_TYPES = ["string", "integer", "number", "boolean", "object", "array", "null
 
 
 @pytest.mark.parametrize(
-    ("here", "there", "asked"),
+    ("source_words", "target_words", "asked"),
     [
         ("available on_loan", "frei verliehen", {"available", "on_loan"}),
         ("available on_loan", "frei on_loan", {"available"}),
@@ -56,7 +56,9 @@ JSON_TYPES = ["string", "integer", "number", "boolean", "object", "array", "null
     ],
     ids=["others", "one is the same", "not yet used", "dates", "none", "texts"],
 )
-def test_words_that_the_target_never_has_are_asked(tmp_path: Path, here: str, there: str, asked: set[str]) -> None:
+def test_words_that_the_target_never_has_are_asked(
+    tmp_path: Path, source_words: str, target_words: str, asked: set[str]
+) -> None:
     """An enumeration shows in records, too, where no description has it. What people write freely is none."""
     sides = [
         [
@@ -64,7 +66,7 @@ def test_words_that_the_target_never_has_are_asked(tmp_path: Path, here: str, th
             for n in range(size)
             if words
         ]
-        for words, size in ((here.split(), 8), (there.split(), 3))
+        for words, size in ((source_words.split(), 8), (target_words.split(), 3))
     ]
     learner = learner_of(tmp_path, sides[0], target=sides[1])
     text = text_of([learner])
@@ -133,16 +135,16 @@ def test_the_file_parses_and_is_stable_and_keeps_its_lines(
         first, second = (
             learner_of(
                 Path(folder),
-                [{**record, "id": number, "title": f"T{number}"} for number, record in enumerate(some, 1)],
+                [{**record, "id": number, "title": f"T{number}"} for number, record in enumerate(snapshot, 1)],
                 description,
             )
-            for some in (records, later)
+            for snapshot in (records, later)
         )
         text = text_of([first])
         changed = text_of([second], text)
         assert text_of([first], text) == text
         assert text_of([second], changed) == changed
-    before, after = (file_of(some).resources["tasks"] for some in (text, changed))
+    before, after = (file_of(version).resources["tasks"] for version in (text, changed))
     with_values = {name for name, field in after.named.items() if field.values}
     asked = {*before.same} - {*after.same}
     assert asked <= objects_of(f"{name}/" for name, field in after.fields.items() if field.asks_where)
@@ -369,16 +371,16 @@ def test_what_publications_and_their_authors_have_besides_is_in_the_file_and_fol
     assert {*mapping.left_out} == ({"authors/role"} if described else {"page_count", "authors/orcid", "authors/role"})
     assert text_of([learner], text) == text
     documented = {name: AUTHOR[name] for name in ("name", "type")}
-    all_of_it = (
+    full_file = (
         '[publications]\nsame = ["page_count"]\nfields.authors = { many = true, entries = { orcid = {}, role = {} } }'
     )
     for file, counter, author_sent in (
         (text, 320, documented | {"orcid": AUTHOR["orcid"]}) if described else (text, None, documented),
-        (all_of_it, 320, AUTHOR),
+        (full_file, 320, AUTHOR),
     ):
         sent = publication_form(file, learner, record)
-        others = [{"name": name, "type": "person"} for name in ("Bea", "Cy")]
-        assert (sent.values.get("page_count"), sent.values["authors"]) == (counter, [author_sent, *others])
+        other_authors = [{"name": name, "type": "person"} for name in ("Bea", "Cy")]
+        assert (sent.values.get("page_count"), sent.values["authors"]) == (counter, [author_sent, *other_authors])
         assert ("authors[0].role" in sent.why) == (file == text)
     assert publication_form(text, learner, record).why["authors[0].role"] == (
         LeftOut.NOT_DESCRIBED if described else LeftOut.NOT_SHOWN
@@ -396,12 +398,12 @@ def test_a_record_to_which_an_author_leads_is_sent_with_the_author(tmp_path: Pat
     text = text_of([learner])
     assert file_of(text).questions() == []
     learned = publication_type(STANDARD_KINDS, learned=file_of(text).follow(learner.type))
-    known = {name: AUTHOR[name] for name in ("name", "type", "orcid")}
+    author = {name: AUTHOR[name] for name in ("name", "type", "orcid")}
     sent: Any = {"id": 9} if member == "authority" else 9
-    assert body_of(learned, record)["authors"] == [known | {member: sent}, {"name": "B", "type": "person"}]
-    assert body_of(learned, record, lambda *_: (False, None))["authors"] == [known, {"name": "B", "type": "person"}]
-    without = mapped(learned, learned.form(record), lambda *_: (False, None))
-    assert without.why[f"authors[0].{member}"] == LeftOut.NO_RECORD
+    assert body_of(learned, record)["authors"] == [author | {member: sent}, {"name": "B", "type": "person"}]
+    assert body_of(learned, record, lambda *_: (False, None))["authors"] == [author, {"name": "B", "type": "person"}]
+    form = mapped(learned, learned.form(record), lambda *_: (False, None))
+    assert form.why[f"authors[0].{member}"] == LeftOut.NO_RECORD
     assert learned.content(learned.compared_record(record)) == learned.content(
         learned.compared_record(body_of(learned, record))
     ), "numbers are valid in their own library only"
@@ -414,27 +416,27 @@ def test_the_target_keeps_a_reference_of_an_author_that_leads_nowhere(tmp_path: 
     schema = takes(title="string", authors=takes_of_author(**members))
     learner = learner_of(tmp_path, [record], schema, "publications", ["authorities", "users"])
     learned = publication_type(STANDARD_KINDS, learned=file_of(text_of([learner])).follow(learner.type))
-    for there, kept in (
+    for target_authors, kept in (
         ([{"name": "B"}, AUTHOR | {"authority_id": 77}], {"authority_id": 77}),
         ([AUTHOR | {"authority_id": 77, "orcid": "another"}], {"authority_id": 77}),
         ([{"name": "B"}, AUTHOR, AUTHOR], {}),
     ):
-        form = learned.form({"id": 2, "title": "T", "authors": there})
+        form = learned.form({"id": 2, "title": "T", "authors": target_authors})
         sent = mapped(learned, learned.form(record), lambda resource, _: (resource == "users", 9), form)
-        known = {name: AUTHOR[name] for name in ("name", "type", "orcid")}
-        assert sent.values["authors"] == [known | kept | {"user_id": 9}, {"name": "B", "type": "person"}]
+        author = {name: AUTHOR[name] for name in ("name", "type", "orcid")}
+        assert sent.values["authors"] == [author | kept | {"user_id": 9}, {"name": "B", "type": "person"}]
         assert sent.why["authors[0].authority_id"] == LeftOut.NO_RECORD
-    for there in (
+    for target_authors in (
         [{"name": "B"}, AUTHOR | {"authority_id": 77}, AUTHOR],
         [{"name": "B"}, AUTHOR | {"authority_id": 77, "name": "A. Author"}],
     ):
-        form = learned.form({"id": 2, "title": "T", "authors": there})
+        form = learned.form({"id": 2, "title": "T", "authors": target_authors})
         sent = mapped(learned, learned.form(record), lambda resource, _: (resource == "users", 9), form)
         assert (sent.values, sent.why["authors"], sent.unknown) == ({"title": "T"}, LeftOut.NO_RECORD, {"authors"})
 
 
 @pytest.mark.parametrize(
-    ("there", "sent", "whole"),
+    ("in_target", "sent", "expected"),
     [
         ([{"name": "Ada  L", "x": 1}], [{"name": "Ada L", "role": "a"}], [{"name": "Ada L", "role": "a", "x": 1}]),
         ([{"name": "A", "x": 1}, {"name": "A", "x": 2}], [{"name": "A"}], [{"name": "A"}]),
@@ -456,11 +458,11 @@ def test_the_target_keeps_a_reference_of_an_author_that_leads_nowhere(tmp_path: 
         ([{"name": "A", "y": 1}], [{"name": "A"}], [{"name": "A"}]),
     ],
 )
-def test_what_the_mapping_does_not_know_of_an_object_is_sent_again(there: Any, sent: Any, whole: Any) -> None:
+def test_what_the_mapping_does_not_know_of_an_object_is_sent_again(in_target: Any, sent: Any, expected: Any) -> None:
     """Of the object that leads to the same record, or has the name; of none where one side has more of these."""
     entries = plain("name", "role", "at/room") | {"id": FieldMapping(leads_to="users", many=True)}
     field = FieldMapping(many=True, entries=entries)
-    assert field.with_unknown("items", sent, {"items": there}, lambda member: member != "y") == whole
+    assert field.with_unknown("items", sent, {"items": in_target}, lambda member: member != "y") == expected
 
 
 def test_the_address_of_a_record_that_an_author_has_is_sent_as_it_stands_where_a_person_said_so() -> None:
@@ -483,17 +485,19 @@ def test_lists_within_authors_go_without_what_is_not_there(tmp_path: Path) -> No
     learner = learner_of(tmp_path, [record], schema, "publications", ["authorities"])
     learned = publication_type(STANDARD_KINDS, learned=file_of(text_of([learner])).follow(learner.type))
     sent = mapped(learned, learned.form(record), lambda _, number: (number == 5, 9))
-    known = {"name": "A", "type": "person"}
-    assert sent.values["authors"] == [known | {"authority_ids": [9], "units": [{"authority_id": 9, "role": "lead"}]}]
+    author = {"name": "A", "type": "person"}
+    assert sent.values["authors"] == [author | {"authority_ids": [9], "units": [{"authority_id": 9, "role": "lead"}]}]
     assert sent.unsent == {"authors[0].authority_ids": 6, "authors[0].units": 6}
-    theirs: Json = known | {"authority_ids": [77, 9], "units": [{"authority_id": 77, "role": "lead"}]}
-    there = learned.form({"id": 2, "title": "T", "authors": [theirs]})
-    kept = mapped(learned, learned.form(record), lambda _, number: (number == 5, 9), there)
-    assert kept.values["authors"] == [theirs | {"units": [*theirs["units"], {"authority_id": 9, "role": "lead"}]}]
+    target_author: Json = author | {"authority_ids": [77, 9], "units": [{"authority_id": 77, "role": "lead"}]}
+    target_form = learned.form({"id": 2, "title": "T", "authors": [target_author]})
+    kept = mapped(learned, learned.form(record), lambda _, number: (number == 5, 9), target_form)
+    assert kept.values["authors"] == [
+        target_author | {"units": [*target_author["units"], {"authority_id": 9, "role": "lead"}]}
+    ]
     waiting = mapped(learned, learned.form(record), lambda _, number: (True, 9 if number == 5 else None))
     assert waiting.at_once == {"authors": sent.values["authors"]}
     assert mapped(learned, learned.form(record), lambda *_: (True, None)).at_once == {
-        "authors": [known | {"units": [{"role": "lead"}]}]
+        "authors": [author | {"units": [{"role": "lead"}]}]
     }
 
 
@@ -555,9 +559,9 @@ def test_a_demanded_field_that_some_records_lack_is_a_question(tmp_path: Path) -
     assert "'new' demands it: say what new records get of the 1 that lack it, or take `fill` away" in text
     filled = file_of(text.replace('fill = "?"', 'fill = "main"')).follow(learner.type)
     assert [filled.form(record).whole["desk"] for record in records] == ["east", "main"]
-    without = text.replace('{ fill = "?" }', "{}")
-    assert file_of(without).questions() == []
-    assert text_of([learner], without) == without
+    without_fill = text.replace('{ fill = "?" }', "{}")
+    assert file_of(without_fill).questions() == []
+    assert text_of([learner], without_fill) == without_fill
 
 
 @pytest.mark.parametrize(
@@ -799,8 +803,8 @@ def test_names_within_objects_are_read_in_any_spelling(tmp_path: Path, *, many: 
     described = takes(barcode="string", loan=of_type("array", entries=loan) if many else loan)
     of_target = {"user_id": 60, "due_on": "2026-12-02"}
     target = [{"id": 9, "barcode": "X", "loan": [of_target] if many else of_target}]
-    for schema, there in ((described, []), (None, target)):
-        learner = learner_of(tmp_path, records, schema, "hard_copies", ["users"], target=there)
+    for schema, target_records in ((described, []), (None, target)):
+        learner = learner_of(tmp_path, records, schema, "hard_copies", ["users"], target=target_records)
         text = text_of([learner])
         assert not file_of(text).questions()
         sent = body_of(file_of(text).follow(learner.type), records[0])["loan"]
@@ -948,8 +952,8 @@ def test_what_stands_for_a_boolean_is_asked_at_any_depth(tmp_path: Path, value: 
     in_object = of_type("object", members={"lost": flag, "by": of_type("string")})
     described = {"": flag, "object": in_object, "list": of_type("array", entries=in_object)}[within]
     records: list[Json] = [
-        {"id": n, "title": f"T{n}", "state": {"": known, "object": {"lost": known}, "list": [{"lost": known}]}[within]}
-        for n, known in enumerate((value, value, False), 1)
+        {"id": n, "title": f"T{n}", "state": {"": lost, "object": {"lost": lost}, "list": [{"lost": lost}]}[within]}
+        for n, lost in enumerate((value, value, False), 1)
     ]
     text = text_of([learner_of(tmp_path, records, takes(title="string", state=described))])
     assert len(file_of(text).questions()) == 1
@@ -965,7 +969,7 @@ def test_a_field_that_is_asked_may_be_a_key(tmp_path: Path) -> None:
     text = text_of([learner])
     assert 'keys = [["title", "mark"]]' in text
     answers = {'"nothing"': ("title", "mark"), '"locations"': ("title", "mark"), '"tasks"': ("title",)}
-    assert {a: file_of(text.replace('"?"', a)).follow(learner.type).keys[0] for a in answers} == answers
+    assert {answer: file_of(text.replace('"?"', answer)).follow(learner.type).keys[0] for answer in answers} == answers
     left_out = 'same = ["title"]\nleft_out = ["mark"]\nkeys = [["title", "mark"]]'
     assert file_of(f"[tasks]\n{left_out}").follow(learner.type).keys == (("title",),)
 
@@ -993,7 +997,9 @@ def test_a_request_after_a_create_is_sent_only_for_its_value(
     learned = file_of(ACTIONS + line).follow(learner_of(tmp_path, [record], takes(name="string"), "collections").type)
     form = mapped(learned, learned.form(record), lambda *_: (True, 9))
     assert form.after == ((asked_for,) if asked_for else ())
-    assert [why for why in form.why.values() if why != LeftOut.BY_ACTION] == ([LeftOut.NOT_MAPPED] if is_named else [])
+    assert [reason for reason in form.why.values() if reason != LeftOut.BY_ACTION] == (
+        [LeftOut.NOT_MAPPED] if is_named else []
+    )
 
 
 def test_objects_within_a_documented_list_of_users_are_asked(tmp_path: Path) -> None:
@@ -1094,7 +1100,7 @@ ROLES: list[Json] = [
 
 
 @pytest.mark.parametrize(
-    ("entry", "sent", "why"),
+    ("entry", "sent", "reason"),
     [
         (None, {"id": 5, "role": "author"}, None),
         ({"id": "integer", "role": "string"}, {"id": 5, "role": "author"}, None),
@@ -1104,7 +1110,7 @@ ROLES: list[Json] = [
     ids=["no description", "described", "not described", "described as numbers"],
 )
 def test_what_is_said_of_a_link_goes_with_it_or_is_named(
-    tmp_path: Path, entry: dict[str, str] | None, sent: Any, why: LeftOut | None
+    tmp_path: Path, entry: dict[str, str] | None, sent: Any, reason: LeftOut | None
 ) -> None:
     """A name belongs to the record to which the link leads, which has it; a role does not."""
     members = {name: of_type(kind) for name, kind in (entry or {}).items()}
@@ -1113,10 +1119,10 @@ def test_what_is_said_of_a_link_goes_with_it_or_is_named(
     learner = learner_of(tmp_path, ROLES, schema, "collections", ["users"])
     form = learner.type.form(ROLES[0])
     assert body_of_values(learner.type, form.values)["contributors"][0] == sent
-    assert form.why == ({} if why is None else {"contributors/role": why})
+    assert form.why == ({} if reason is None else {"contributors/role": reason})
     followed = file_of(text_of([learner])).follow(learner.type)
     assert followed.form(ROLES[0]) == form
-    assert form.unsent == ({} if why is None else {"contributors/role": ["author"]})
+    assert form.unsent == ({} if reason is None else {"contributors/role": ["author"]})
 
 
 def test_a_name_and_a_number_beside_it_are_two_fields(tmp_path: Path) -> None:
@@ -1164,7 +1170,7 @@ def test_false_stands_for_no_record_and_a_cover_is_a_field_like_others(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("beside", "leads_to"),
+    ("labels", "leads_to"),
     [
         ({5: "Book", 6: "Book"}, "?"),
         ({5: "Ada", 6: "Bea"}, "users"),
@@ -1173,7 +1179,7 @@ def test_false_stands_for_no_record_and_a_cover_is_a_field_like_others(tmp_path:
     ],
 )
 def test_a_text_beside_an_id_names_a_record_where_no_other_has_it(
-    tmp_path: Path, beside: dict[int, str], leads_to: str
+    tmp_path: Path, labels: dict[int, str], leads_to: str
 ) -> None:
     """What many have, such as a kind or a state, says nothing. What is no copy of a record's own field goes with the id."""
     library = {
@@ -1181,7 +1187,7 @@ def test_a_text_beside_an_id_names_a_record_where_no_other_has_it(
         "users": [{"id": 5, "name": "Ada"}, {"id": 6, "name": "Bea"}],
     }
     records = [
-        {"id": number, "title": f"T{number}", "item": {"id": number, "what": beside[number]}} for number in beside
+        {"id": number, "title": f"T{number}", "item": {"id": number, "what": labels[number]}} for number in labels
     ]
     listings = {name: listing(tmp_path, name, content) for name, content in library.items()}
     source, target = listing(tmp_path, "tasks", records), listing(tmp_path, "target", [])
@@ -1190,7 +1196,7 @@ def test_a_text_beside_an_id_names_a_record_where_no_other_has_it(
     assert f'{{ leads_to = "{leads_to}"' in text
     answered = file_of(text.replace('"?"', '"users"')).follow(learner.type)
     sent = body_of(answered, records[0])["item"]
-    assert sent == {"id": 9} | ({"what": beside[5]} if leads_to == "?" else {})
+    assert sent == {"id": 9} | ({"what": labels[5]} if leads_to == "?" else {})
 
 
 @pytest.mark.parametrize(("shift", "leads_to"), [(0, "?"), (1, "publications")])
@@ -1246,7 +1252,7 @@ def test_names_of_persons_as_keys_are_not_in_the_file(tmp_path: Path) -> None:
 def test_keys_of_several_words_that_most_objects_have_are_names_of_fields(tmp_path: Path) -> None:
     """As people name fields of their own."""
     fields = [{"Call Number": f"QA {n}", "Home Room": 5 + n % 2} for n in (30, 31, 32)]
-    records = [{"id": n, "fields": own} for n, own in enumerate(fields, 1)]
+    records = [{"id": n, "fields": members} for n, members in enumerate(fields, 1)]
     learner = learner_of(tmp_path, records, resource="hard_copies", read=["users"])
     text = text_of([learner])
     assert '"fields/Home Room" = { leads_to = "?" }' in text
@@ -1280,16 +1286,16 @@ def test_an_answer_that_leads_texts_with_ids_in_them_to_records_is_named(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("here", "there", "keys"),
+    ("source_marks", "target_marks", "keys"),
     [("ABC", "BD", [["mark"]]), ("ABC", "DE", None), ("AAB", "BD", None), ("ABC", "BB", None)],
     ids=["unique", "none is in both", "twice here", "twice there"],
 )
 def test_a_text_that_tells_records_apart_in_both_libraries_is_the_key(
-    tmp_path: Path, here: str, there: str, keys: list[list[str]] | None
+    tmp_path: Path, source_marks: str, target_marks: str, keys: list[list[str]] | None
 ) -> None:
     sides = [
         [{"id": n, "mark": mark, "room": "X", "shut": False} for n, mark in enumerate(marks, 1)]
-        for marks in (here, there)
+        for marks in (source_marks, target_marks)
     ]
     learner = learner_of(tmp_path, sides[0], resource="hard_copies", target=sides[1])
     text = text_of([learner])

@@ -85,12 +85,14 @@ def types_of(
     """How a plan moves these records without a mapping file, by the proposed one, and by that with this answer to every question."""
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        own = listing(folder, "own", records)
-        others = {name: listing(folder, name, [{"id": number} for number in IDS]) for name in ("locations", "tasks")}
-        library = {**others, resource: own}
+        source = listing(folder, "own", records)
+        other_listings = {
+            name: listing(folder, name, [{"id": number} for number in IDS]) for name in ("locations", "tasks")
+        }
+        library = {**other_listings, resource: source}
         target = listing(folder, "target", [{**record, "id": record["id"] + 100} for record in records])
-        read = library if reads_locations else {resource: own}
-        learner = learner_between(resource, own, target, library, same_service=True, read=read)
+        read = library if reads_locations else {resource: source}
+        learner = learner_between(resource, source, target, library, same_service=True, read=read)
         text = text_of([learner])
         assert text_of([learner], text) == text
     types = [without_questions(learner.type)]
@@ -119,9 +121,15 @@ def test_a_number_of_the_source_is_sent_only_where_it_is_known_what_it_leads_to(
 
     Whatever another field beside it has.
     """
-    form, beside = forms
+    form, second_form = forms
     records = [
-        {"id": number, "name": f"N{number}", "title": f"T{number}", name: FORMS[form](ids), "by": FORMS[beside](ids)}
+        {
+            "id": number,
+            "name": f"N{number}",
+            "title": f"T{number}",
+            name: FORMS[form](ids),
+            "by": FORMS[second_form](ids),
+        }
         for number, ids in enumerate(references, 1)
     ]
     assume(resource != PUBLICATIONS or not is_quantity(name))
@@ -228,5 +236,7 @@ def test_no_text_of_a_record_is_lost_without_a_word(resource: str, forms: list[d
             named = tuple(f"{path.partition('[')[0]}/" for path in (*form.unsent, *moved.left_out))
             said = json.dumps([form.values, form.empty])
             assert not [
-                at for at in texts_in("", record) if at[1] not in said and not f"{at[0][1:]}/".startswith(named)
+                place
+                for place in texts_in("", record)
+                if place[1] not in said and not f"{place[0][1:]}/".startswith(named)
             ]

@@ -88,7 +88,7 @@ def test_an_intent_is_withdrawn_only_while_it_is_one(journal: Journal) -> None:
     number = journal.intend(*key)
     journal.withdraw(number)
     assert journal.of_record("publications", 1) == []
-    for settle in (lambda one: journal.done(one, target_id=1), lambda one: journal.parked(one, "unknown")):
+    for settle in (lambda intent: journal.done(intent, target_id=1), lambda intent: journal.parked(intent, "unknown")):
         number = journal.intend(*key)
         settle(number)
         journal.withdraw(number)

@@ -60,8 +60,8 @@ def migrated(record: Record, shift: int = SHIFT) -> Record:
 def compared(  # noqa: PLR0917  both sides, and what is known of them
     folder: Path,
     resource: ResourceType,
-    ours: Iterable[Mapping[str, Any]],
-    theirs: Iterable[Mapping[str, Any]],
+    source_records: Iterable[Mapping[str, Any]],
+    target_records: Iterable[Mapping[str, Any]],
     written: Mapping[int, int] | None = None,
     decisions: Sequence[tuple[int, Decision, int | None]] = (),
     *,
@@ -78,8 +78,8 @@ def compared(  # noqa: PLR0917  both sides, and what is known of them
     key = KEY if resource.personal else None
     source, target = (Side(folder / name, resource.resource, key) for name in ("source", "target"))
     with TargetIds(same_library=same_library) as ids:
-        write_side(source, ours, resource, find_target=ids.target_of)
-        write_side(target, theirs, resource.of_target)
+        write_side(source, source_records, resource, find_target=ids.target_of)
+        write_side(target, target_records, resource.of_target)
         fields = compared_fields(resource, ids)
         with comparison_database.comparison_database(folder) as database:
             matches = compare(
@@ -96,8 +96,8 @@ def compared(  # noqa: PLR0917  both sides, and what is known of them
             for match in matches:
                 outcome = outcome_of(resource, match, fields, overwrite=False)
                 patched, conflicts = outcome.with_verdict(FieldVerdict.PATCH), outcome.with_verdict(*CONFLICTS)
-                known = (outcome.action, match.target_id, match.matched_by, patched, conflicts, outcome.reason)
-                results[match.source_id] = Result(*known, match.candidates)
+                values = (outcome.action, match.target_id, match.matched_by, patched, conflicts, outcome.reason)
+                results[match.source_id] = Result(*values, match.candidates)
     journal.close()
     return results
 
@@ -111,29 +111,29 @@ def library() -> list[Record]:
 def test_another_library_with_all_records_needs_nothing(tmp_path: Path, library: list[Record]) -> None:
     """I8: no record is created again. Every match is right; an ambiguous record, or one without any evidence, is not guessed."""
     results = compared(tmp_path, PUBLICATIONS, library, map(migrated, library))
-    there = {number: result for number, result in results.items() if result.target_id is not None}
-    assert {result.action for result in there.values()} == {Action.UNCHANGED}
-    assert all(result.target_id == number + SHIFT for number, result in there.items())
-    assert {result.action for number, result in results.items() if number not in there} <= {Action.CONFLICT}
-    assert len(there) > 0.95 * len(library)
+    matched = {number: result for number, result in results.items() if result.target_id is not None}
+    assert {result.action for result in matched.values()} == {Action.UNCHANGED}
+    assert all(result.target_id == number + SHIFT for number, result in matched.items())
+    assert {result.action for number, result in results.items() if number not in matched} <= {Action.CONFLICT}
+    assert len(matched) > 0.95 * len(library)
 
 
 @pytest.mark.long
 def test_references_count_within_one_library_only(tmp_path: Path) -> None:
     """service.md#references: ids of contributors and organizations are valid in their own library."""
-    ours = {"id": 1, "title": "A", "doi": "10.1000/182", "contributor": {"id": 5}}
-    theirs = {"id": 1, "title": "A", "identifiers": [{"type": "doi", "value": "10.1000/182"}], "contributor": {"id": 9}}
-    for same, action in ((False, Action.UNCHANGED), (True, Action.CONFLICT)):
-        [result] = compared(tmp_path / action, PUBLICATIONS, [ours], [theirs], same_library=same).values()
+    source = {"id": 1, "title": "A", "doi": "10.1000/182", "contributor": {"id": 5}}
+    target = {"id": 1, "title": "A", "identifiers": [{"type": "doi", "value": "10.1000/182"}], "contributor": {"id": 9}}
+    for same_library, action in ((False, Action.UNCHANGED), (True, Action.CONFLICT)):
+        [result] = compared(tmp_path / action, PUBLICATIONS, [source], [target], same_library=same_library).values()
         assert result.action == action
 
 
 def test_what_the_target_has_in_a_form_that_is_not_read_is_not_overwritten(tmp_path: Path) -> None:
-    ours = {"id": 1, "title": "A", "doi": "10.1000/182", "published_on": "2020-01-01"}
-    theirs = {"id": 1, "title": "A", "identifiers": [{"type": "doi", "value": "10.1000/182"}]}
-    for there, patched, conflicts in ((None, ["published_on"], []), ("around 2020", [], ["published_on"])):
-        records = [theirs | {"published_on": there}]
-        [result] = compared(tmp_path / str(there), PUBLICATIONS, [ours], records).values()
+    source = {"id": 1, "title": "A", "doi": "10.1000/182", "published_on": "2020-01-01"}
+    target = {"id": 1, "title": "A", "identifiers": [{"type": "doi", "value": "10.1000/182"}]}
+    for date, patched, conflicts in ((None, ["published_on"], []), ("around 2020", [], ["published_on"])):
+        records = [target | {"published_on": date}]
+        [result] = compared(tmp_path / str(date), PUBLICATIONS, [source], records).values()
         assert (result.patched, result.conflicts) == (patched, conflicts)
 
 
@@ -166,8 +166,8 @@ WORDS = st.sampled_from(["ada", "Ada", "bea", "cleo"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     resource=st.sampled_from([*NAMED]),
-    ours=st.dictionaries(st.integers(1, 6), WORDS, max_size=5),
-    theirs=st.dictionaries(st.integers(4, 9), WORDS, max_size=5),
+    source_names=st.dictionaries(st.integers(1, 6), WORDS, max_size=5),
+    target_names=st.dictionaries(st.integers(4, 9), WORDS, max_size=5),
     written=st.dictionaries(st.integers(1, 6), st.integers(4, 12), max_size=3),
     decided=st.dictionaries(
         st.integers(1, 6),
@@ -179,45 +179,49 @@ WORDS = st.sampled_from(["ada", "Ada", "bea", "cleo"])
 def test_no_two_records_become_one_and_no_decision_is_ignored(  # noqa: PLR0917  what is known of both sides
     tmp_path_factory: pytest.TempPathFactory,
     resource: str,
-    ours: dict[int, str],
-    theirs: dict[int, str],
+    source_names: dict[int, str],
+    target_names: dict[int, str],
     written: dict[int, int],
     decided: dict[int, tuple[Decision, int]],
     same_library: bool,
 ) -> None:
     """I8: unless a person said so for both, which conflicts.tsv does not allow."""
     decided = {
-        one: of for one, of in decided.items() if [number for _decision, number in decided.values()].count(of[1]) == 1
+        source_id: decision
+        for source_id, decision in decided.items()
+        if [number for _decision, number in decided.values()].count(decision[1]) == 1
     }
     results = compared(
         tmp_path_factory.mktemp("compared"),
         TYPES[resource],
-        [NAMED[resource](number, name) for number, name in ours.items()],
-        [NAMED[resource](number, name) for number, name in theirs.items()],
+        [NAMED[resource](number, name) for number, name in source_names.items()],
+        [NAMED[resource](number, name) for number, name in target_names.items()],
         written,
         [(number, *decision) for number, decision in decided.items()],
         same_library=same_library,
     )
-    assert [*results] == [*ours]
+    assert [*results] == [*source_names]
     taken = [result.target_id for result in results.values() if result.target_id is not None]
     assert len(taken) == len({*taken}), "two records became one"
     for number, result in results.items():
         if number in decided:
             target_id = decided[number][1]
-            expected = (target_id, None) if target_id in theirs else (None, "decided_is_missing")
+            expected = (target_id, None) if target_id in target_names else (None, "decided_is_missing")
             assert (result.target_id, result.reason if result.target_id is None else None) == expected
-        elif number in written and written[number] not in theirs:
+        elif number in written and written[number] not in target_names:
             assert result.reason == "deleted_in_target"
         fits = [
-            other for other, name in theirs.items() if name.casefold() == ours[number].casefold() and other not in taken
+            candidate
+            for candidate, name in target_names.items()
+            if name.casefold() == source_names[number].casefold() and candidate not in taken
         ]
         assert result.action != Action.CREATE or not fits, "a record that fits makes it no new one"
 
 
 def test_the_name_as_it_is_written_counts_before_the_name_in_any_case(tmp_path: Path) -> None:
     names = {1: "Maps", 2: "maps", 3: "Plans", 4: "Other"}, {7: "MAPS", 8: "maps", 9: "plans"}
-    ours, theirs = ([NAMED["collections"](number, name) for number, name in side.items()] for side in names)
-    results = compared(tmp_path, TYPES["collections"], ours, theirs)
+    source, target = ([NAMED["collections"](number, name) for number, name in side.items()] for side in names)
+    results = compared(tmp_path, TYPES["collections"], source, target)
     assert {number: result.target_id for number, result in results.items()} == {1: 7, 2: 8, 3: 9, 4: None}
 
 
@@ -239,8 +243,8 @@ def test_nothing_readable_of_persons_is_on_disk(tmp_path: Path) -> None:
 def test_nothing_is_quadratic_in_names_that_all_share(tmp_path: Path, resource: str) -> None:
     """Twenty thousand records of one name on each side: each is asked about, and with a few candidates."""
     many = 20_000
-    ours, theirs = ((NAMED[resource](first + number, "ada") for number in range(many)) for first in (1, 1_000_001))
-    results = compared(tmp_path, TYPES[resource], ours, theirs)
+    source, target = ((NAMED[resource](first + number, "ada") for number in range(many)) for first in (1, 1_000_001))
+    results = compared(tmp_path, TYPES[resource], source, target)
     assert {result.reason for result in results.values()} == {"several_targets"}
     assert {len(result.candidates) for result in results.values()} == {10}
 
@@ -258,11 +262,11 @@ def test_rows_that_are_larger_than_the_memory_come_in_their_order(
         "bounded_duckdb",
         lambda _memory, threads, spilled: bounded_duckdb("96MB", threads, spilled),
     )
-    ours, theirs = (
+    source, target = (
         ({"id": number, "name": f"N{number}", "description": f"{number} " * 800} for number in numbers)
         for numbers in (range(RECORDS_OF_200_MB), range(RECORDS_OF_200_MB - 1, -1, -1))
     )
-    results = compared(tmp_path, RESOURCE_TYPES["collections"], ours, theirs)
+    results = compared(tmp_path, RESOURCE_TYPES["collections"], source, target)
     assert [(number, result.action, result.target_id) for number, result in results.items()] == [
         (number, Action.UNCHANGED, number) for number in range(RECORDS_OF_200_MB)
     ]

@@ -39,7 +39,7 @@ DIFFERS = row(
 
 def file_of(folder: Path, rows: list[PlanRow], *decided: RecordDecision) -> Path:
     plan = plan_of(folder / f"plan-{len([*folder.iterdir()])}", rows)
-    write_conflicts(plan, {(one.resource, one.source_id): one for one in decided})
+    write_conflicts(plan, {(decision.resource, decision.source_id): decision for decision in decided})
     return plan.path(CONFLICTS)
 
 
@@ -58,8 +58,8 @@ def decide(path: Path, *words: str) -> Path:
     return path
 
 
-def decided(*found: RecordDecision) -> list[tuple[int, str, int | None]]:
-    return [(one.source_id, one.decision, one.target_id) for one in found]
+def decided(*decisions: RecordDecision) -> list[tuple[int, str, int | None]]:
+    return [(decision.source_id, decision.decision, decision.target_id) for decision in decisions]
 
 
 def test_a_line_has_the_problem_the_differences_and_a_place_for_the_decision(tmp_path: Path) -> None:
@@ -152,7 +152,10 @@ some_decisions = st.lists(
         titles,
     ),
     max_size=8,
-    unique_by=(lambda one: one[:2], lambda one: (one[0], one[3]) if one[3] is not None else one[:2]),
+    unique_by=(
+        lambda decision: decision[:2],
+        lambda decision: (decision[0], decision[3]) if decision[3] is not None else decision[:2],
+    ),
 )
 
 
@@ -184,11 +187,11 @@ def asking(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 @given(some_decisions, ways_to_save)
 def test_decisions_are_the_same_after_a_spreadsheet_saved_the_file(
-    asking: Plan, wanted: list[RecordDecision], saved: Saved
+    asking: Plan, decisions: list[RecordDecision], saved: Saved
 ) -> None:
     """With any titles: another encoding, separator or line end, quotes, capitals, a line above, empty lines below (I13)."""
     path = asking.path(CONFLICTS)
-    write_conflicts(asking, {one[:2]: one for one in wanted})
+    write_conflicts(asking, {decision[:2]: decision for decision in decisions})
     heading, *lines = lines_of(path)
     text = StringIO(newline="")
     writer = csv.writer(text, delimiter=saved.separator, lineterminator=saved.end, quoting=saved.quoting)
@@ -196,7 +199,9 @@ def test_decisions_are_the_same_after_a_spreadsheet_saved_the_file(
     writer.writerows([*line[:-1], f" {line[-1].upper()} "] if saved.capitals else line for line in lines)
     writer.writerows([[], [""] * len(heading), []])
     path.write_bytes(text.getvalue().encode(saved.encoding, errors="replace"))
-    assert sorted(one[:4] for one in read_decisions(path).values()) == sorted(one[:4] for one in wanted)
+    assert sorted(decision[:4] for decision in read_decisions(path).values()) == sorted(
+        decision[:4] for decision in decisions
+    )
 
 
 def test_the_newest_plan_of_the_two_libraries_counts(tmp_path: Path) -> None:
@@ -205,18 +210,18 @@ def test_the_newest_plan_of_the_two_libraries_counts(tmp_path: Path) -> None:
     Decisions outlive an update: also a plan that another version made, and that this one cannot apply, has people's work in it.
     """
     data = DataFolder(tmp_path)
-    first, second, other = (
+    first, second, third = (
         RecordDecision("publications", number, "skip", None, f"Title {number}") for number in (1, 2, 3)
     )
-    for number, one in enumerate((first, second, other)):
+    for number, decision in enumerate((first, second, third)):
         plan = plan_of(tmp_path / "plans" / f"plan-{number}", created_at=f"2026-11-2{number}T00:00:00+00:00")
-        write_conflicts(plan, {one[:2]: one})
+        write_conflicts(plan, {decision[:2]: decision})
     stored = json.loads(plan.path(FACTS).read_text())
     plan.path(FACTS).write_text(json.dumps(stored | {"format": 99, "counts": None}))
     newest = newest_table(data, OLD.upper(), NEW)
     assert newest is not None
     table = newest[1]
-    assert (newest[0].created_at[:10], [*read_decisions(table).values()]) == ("2026-11-22", [other])
+    assert (newest[0].created_at[:10], [*read_decisions(table).values()]) == ("2026-11-22", [third])
     assert newest_table(data, NEW, OLD) is None
     table.unlink()
     newest = newest_table(data, OLD, NEW)

@@ -90,9 +90,9 @@ def test_a_guarded_field_is_never_added_to_a_record_that_exists() -> None:
 
 
 def test_a_day_within_the_year_of_the_source_says_more_than_its_first_day() -> None:
-    first, day, other = '"2021-01-01"', '"2021-06-08"', '"2020-06-08"'
+    first, day, other_day = '"2021-01-01"', '"2021-06-08"', '"2020-06-08"'
     assert merge_field(first, day, begins="2021", decision=Decision.SOURCE) == KEPT
-    assert merge_field(first, other, begins="2021") == CONFLICT
+    assert merge_field(first, other_day, begins="2021") == CONFLICT
     assert merge_field(first, None, begins="2021") == PATCH
 
 

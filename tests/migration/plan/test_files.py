@@ -18,7 +18,7 @@ UPLOAD, THERE, MISSING = FileAction.UPLOAD, FileAction.THERE, FileAction.MISSING
 
 def described(kind: str = ASSET, position: int = 0, **values: Any) -> AttachedFile:
     """A file as a record describes it."""
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "asset_id": None if kind == COVER else position + 1,
         "name": None,
         "content_type": None,
@@ -26,7 +26,7 @@ def described(kind: str = ASSET, position: int = 0, **values: Any) -> AttachedFi
         "mime_type": None,
         "size": 10,
     }
-    return AttachedFile(kind, position, **{**usual, **values})
+    return AttachedFile(kind, position, **{**defaults, **values})
 
 
 def content(kind: str = ASSET, position: int = 0, **values: Any) -> dict[str, Any]:
@@ -54,16 +54,16 @@ def test_packed_bytes_are_uploaded_under_the_name_of_a_packed_file_only(filename
 
 def test_a_file_of_the_target_stands_for_one_file_of_the_source() -> None:
     """Two equal files in the source, one of them in the target: the other one is uploaded."""
-    twice = [described(ASSET, 0), described(ASSET, 1)]
+    source_files = [described(ASSET, 0), described(ASSET, 1)]
     contents = [content(ASSET, 0), content(ASSET, 1)]
-    there = [described(asset_id=70)]
-    assert actions(planned_files(twice, contents, there, [])) == [(THERE, 70), (UPLOAD, None)]
-    both = [*there, described(asset_id=71)]
-    assert actions(planned_files(twice, contents, both, [])) == [(THERE, 70), (THERE, 71)]
+    target_files = [described(asset_id=70)]
+    assert actions(planned_files(source_files, contents, target_files, [])) == [(THERE, 70), (UPLOAD, None)]
+    all_target_files = [*target_files, described(asset_id=71)]
+    assert actions(planned_files(source_files, contents, all_target_files, [])) == [(THERE, 70), (THERE, 71)]
 
 
 @pytest.mark.parametrize(
-    ("other", "same"),
+    ("values", "recognised"),
     [
         ({"size": 10}, True),
         ({"size": 11}, False),
@@ -75,10 +75,10 @@ def test_a_file_of_the_target_stands_for_one_file_of_the_source() -> None:
         ({"kind": COVER}, False),
     ],
 )
-def test_a_file_of_the_target_is_recognised_by_size_and_name(other: dict[str, Any], same: bool) -> None:
+def test_a_file_of_the_target_is_recognised_by_size_and_name(values: dict[str, Any], recognised: bool) -> None:
     source = described(name="Contents")
-    [planned] = planned_files([source], [content()], [described(**{"asset_id": 70, **other})], [])
-    assert (planned.action, planned.target_asset_id) == ((THERE, 70) if same else (UPLOAD, None))
+    [planned] = planned_files([source], [content()], [described(**{"asset_id": 70, **values})], [])
+    assert (planned.action, planned.target_asset_id) == ((THERE, 70) if recognised else (UPLOAD, None))
 
 
 def test_what_an_earlier_plan_attached_is_not_attached_again_even_where_people_removed_it() -> None:

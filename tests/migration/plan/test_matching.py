@@ -26,7 +26,7 @@ class Side:
 
 
 @dataclass
-class Found:
+class Matches:
     """Source id → target id and evidence; source id → candidates and reason."""
 
     matched: dict[int, tuple[int, str]]
@@ -40,16 +40,16 @@ def matched(
     remembered: dict[int, int],
     *,
     same_library: bool,
-) -> Found:
+) -> Matches:
     """The matches of the SQL."""
     with duckdb.connect() as database:
         for name, side in (("source", source), ("target", target)):
             database.execute(f"CREATE TABLE {name} (id VARCHAR)")
             database.execute(f"CREATE TABLE {name}_keys (id VARCHAR, stage VARCHAR, type VARCHAR, value VARCHAR)")
             _fill(database, name, [(number,) for number in side.keys])
-            rows = [(one, "identifier", *key) for one, keys in side.keys.items() for key in sorted(keys)]
-            rows += [(one, "content", "content", text) for one, text in side.contents.items()]
-            rows += [(one, "fingerprint", "fingerprint", text) for one, text in side.fingerprints.items() if text]
+            rows = [(number, "identifier", *key) for number, keys in side.keys.items() for key in sorted(keys)]
+            rows += [(number, "content", "content", text) for number, text in side.contents.items()]
+            rows += [(number, "fingerprint", "fingerprint", text) for number, text in side.fingerprints.items() if text]
             _fill(database, f"{name}_keys", rows)
         database.execute("CREATE TABLE written (source_id VARCHAR, target_id VARCHAR)")
         _fill(database, "written", list(written.items()))
@@ -62,9 +62,9 @@ def matched(
         ambiguous = database.execute("SELECT source_id, candidates, reason FROM ambiguous").fetchall()
     assert len({row[0] for row in rows}) == len({row[1] for row in rows}) == len(rows), "matched twice"
     assert len({row[0] for row in ambiguous}) == len(ambiguous)
-    return Found(
+    return Matches(
         {int(s): (int(t), how) for s, t, how in rows},
-        {int(s): (tuple(sorted(map(int, found))), why) for s, found, why in ambiguous},
+        {int(s): (tuple(sorted(map(int, candidates))), reason) for s, candidates, reason in ambiguous},
     )
 
 
@@ -75,77 +75,92 @@ def _fill(database: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[obje
 
 def in_python(  # noqa: C901, PLR0912  rule by rule
     source: Side, target: Side, written: dict[int, int], remembered: dict[int, int], *, same_library: bool
-) -> Found:
+) -> Matches:
     """The same rules, record by record."""
-    found = Found({}, {})
+    matches = Matches({}, {})
     taken: set[int] = set()
 
-    def take(one: int, other: int, how: str) -> None:
-        found.matched[one] = (other, how)
-        taken.add(other)
+    def take(source_id: int, target_id: int, how: str) -> None:
+        matches.matched[source_id] = (target_id, how)
+        taken.add(target_id)
 
     not_written = {
-        one: other
-        for one, other in remembered.items()
-        if one not in written and other not in written.values() and other in target.keys
+        source_id: target_id
+        for source_id, target_id in remembered.items()
+        if source_id not in written and target_id not in written.values() and target_id in target.keys
     }
-    known = {one: other for one, other in (written | not_written).items() if one in source.keys}
-    for one, other in known.items():
-        if other not in target.keys:
-            found.ambiguous[one] = ((other,), "deleted_in_target")
-        elif [*known.values()].count(other) > 1:
-            found.ambiguous[one] = ((other,), "several_sources")
+    known_matches = {
+        source_id: target_id for source_id, target_id in (written | not_written).items() if source_id in source.keys
+    }
+    for source_id, target_id in known_matches.items():
+        if target_id not in target.keys:
+            matches.ambiguous[source_id] = ((target_id,), "deleted_in_target")
+        elif [*known_matches.values()].count(target_id) > 1:
+            matches.ambiguous[source_id] = ((target_id,), "several_sources")
         else:
-            take(one, other, "journal" if one in written else "name")
+            take(source_id, target_id, "journal" if source_id in written else "name")
     if same_library:
-        left = [one for one in source.keys if one in target.keys and one not in {*found.matched, *found.ambiguous}]
-        found.ambiguous |= {one: ((one,), "several_sources") for one in left if one in taken}
-        for one in left:
-            if one not in taken:
-                take(one, one, "id")
+        left = [
+            number
+            for number in source.keys
+            if number in target.keys and number not in {*matches.matched, *matches.ambiguous}
+        ]
+        matches.ambiguous |= {number: ((number,), "several_sources") for number in left if number in taken}
+        for source_id in left:
+            if source_id not in taken:
+                take(source_id, source_id, "id")
     for how in ("identifier", "content", "fingerprint"):
-        free = [one for one in source.keys if one not in {*found.matched, *found.ambiguous}]
-        wanted = {other for others, _why in found.ambiguous.values() for other in others}
-        open_to = [one for one in target.keys if one not in taken]
-        pairs = {(one, other) for one in free for other in open_to if _agree(source, one, target, other, how)}
+        free = [source_id for source_id in source.keys if source_id not in {*matches.matched, *matches.ambiguous}]
+        candidates = {target_id for target_ids, _why in matches.ambiguous.values() for target_id in target_ids}
+        open_to = [target_id for target_id in target.keys if target_id not in taken]
+        pairs = {
+            (source_id, target_id)
+            for source_id in free
+            for target_id in open_to
+            if _agree(source, source_id, target, target_id, how)
+        }
         apart = {pair for pair in pairs if _disagree(source.keys[pair[0]], target.keys[pair[1]])}
         if how != "identifier":
             pairs -= apart
         of_source, of_target = defaultdict(set), defaultdict(set)
-        for one, other in pairs:
-            of_source[one].add(other)
-            of_target[other].add(one)
-        for one, others in of_source.items():
-            sources = max(len(of_target[other]) + (other in wanted) for other in others)
-            if len(others) == 1 and sources == 1 and (one, *others) not in apart:
-                take(one, *others, how)
+        for source_id, target_id in pairs:
+            of_source[source_id].add(target_id)
+            of_target[target_id].add(source_id)
+        for source_id, target_ids in of_source.items():
+            sources = max(len(of_target[target_id]) + (target_id in candidates) for target_id in target_ids)
+            if len(target_ids) == 1 and sources == 1 and (source_id, *target_ids) not in apart:
+                take(source_id, *target_ids, how)
             else:
-                why = (
+                reason = (
                     "several_targets"
-                    if len(others) > 1
+                    if len(target_ids) > 1
                     else "several_sources"
                     if sources > 1
                     else "identifiers_disagree"
                 )
-                found.ambiguous[one] = (tuple(sorted(others)), why)
-    gone = {one: other for one, other in remembered.items() if one not in written and other not in target.keys}
-    for one, other in gone.items():
-        if one in source.keys and one not in {*found.matched, *found.ambiguous}:
-            found.ambiguous[one] = ((other,), "deleted_in_target")
-    return found
+                matches.ambiguous[source_id] = (tuple(sorted(target_ids)), reason)
+    gone = {
+        source_id: target_id
+        for source_id, target_id in remembered.items()
+        if source_id not in written and target_id not in target.keys
+    }
+    for source_id, target_id in gone.items():
+        if source_id in source.keys and source_id not in {*matches.matched, *matches.ambiguous}:
+            matches.ambiguous[source_id] = ((target_id,), "deleted_in_target")
+    return matches
 
 
-def _agree(source: Side, one: int, target: Side, other: int, how: str) -> bool:
+def _agree(source: Side, source_id: int, target: Side, target_id: int, how: str) -> bool:
     if how == "identifier":
-        return not source.keys[one].isdisjoint(target.keys[other])
+        return not source.keys[source_id].isdisjoint(target.keys[target_id])
     in_source = source.contents if how == "content" else source.fingerprints
     in_target = target.contents if how == "content" else target.fingerprints
-    return in_source.get(one) is not None and in_source.get(one) == in_target.get(other)
+    return in_source.get(source_id) is not None and in_source.get(source_id) == in_target.get(target_id)
 
 
-def _disagree(one: Keys, other: Keys) -> bool:
-    types = {kind for kind, _value in one} & {kind for kind, _value in other}
-    return any({key for key in one if key[0] == kind}.isdisjoint(other) for kind in types)
+def _disagree(source_keys: Keys, target_keys: Keys) -> bool:
+    types = {kind for kind, _value in source_keys} & {kind for kind, _value in target_keys}
+    return any({key for key in source_keys if key[0] == kind}.isdisjoint(target_keys) for kind in types)
 
 
 _KEYS = st.frozensets(

@@ -24,21 +24,21 @@ COLLECTION = msgspec.structs.replace(
 
 
 @pytest.mark.parametrize(
-    ("api", "words", "other"),
+    ("api", "words", "other_words"),
     [
         ("v2", "lists of version 2 do not have them; a backup over version 3", "was not asked"),
         ("v3", "was not asked for them, or could not read them", "version 2"),
     ],
 )
 def test_what_a_snapshot_lacks_is_explained_by_its_own_version(
-    tmp_path: Path, api: str, words: str, other: str
+    tmp_path: Path, api: str, words: str, other_words: str
 ) -> None:
     snapshot = make_snapshot(DataFolder(tmp_path))
     snapshot.manifest.api = api
     with pytest.raises(ConfigurationError) as raised:
         chosen_other_resources(snapshot, ["hard_copies"])
     assert words in str(raised.value)
-    assert other not in str(raised.value)
+    assert other_words not in str(raised.value)
     assert "--resources publications,locations,hard_copies`" in str(raised.value)
 
 

@@ -44,8 +44,8 @@ def find(request: pytest.FixtureRequest, tmp_path: Path, place: Place) -> Find:
                 journal.done(number, target_id=target_id)
             plan = plan_of(tmp_path / f"{len([*tmp_path.iterdir()])}" / "plan")
             write_side(plan.side(TARGET, resource), [{"id": 5, **MAPS}], resource_type)
-            found = find_twins(journal, side.folder, [resource], {"plan": plan})
-            return [(twin.source_id, twin.target_id, twin.twins) for twin in found]
+            twins = find_twins(journal, side.folder, [resource], {"plan": plan})
+            return [(twin.source_id, twin.target_id, twin.twins) for twin in twins]
 
     return run
 

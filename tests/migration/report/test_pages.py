@@ -195,11 +195,11 @@ def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:
 
 
 @given(st.text(max_size=300), st.text(max_size=300), st.integers(10, 90))
-def test_the_first_difference_of_two_values_is_displayed(one: str, other: str, most: int) -> None:
+def test_the_first_difference_of_two_values_is_displayed(source: str, target: str, most: int) -> None:
     """At any length; two displayed values are equal only if the values are, or their difference must not be displayed."""
-    shown_one, shown_other = display_both("title", one, other, most)
-    assert max(len(shown_one), len(shown_other)) <= most + 2
-    assert shown_one != shown_other or display_text("title", one) == display_text("title", other)
+    source_shown, target_shown = display_both("title", source, target, most)
+    assert max(len(source_shown), len(target_shown)) <= most + 2
+    assert source_shown != target_shown or display_text("title", source) == display_text("title", target)
 
 
 def test_values_that_look_the_same_are_displayed_exactly() -> None:
@@ -217,13 +217,13 @@ def test_values_that_look_the_same_are_displayed_exactly() -> None:
 @pytest.mark.long
 def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:
     """An emptied field is replaced; a list with more entries is not."""
-    one, two = {"name": "Maps"}, {"name": "Printing"}
-    changes = [([one, two], [two]), ([one], [two]), (None, [one]), ([one], None), ([one], [])]
+    maps, printing = {"name": "Maps"}, {"name": "Printing"}
+    changes = [([maps, printing], [printing]), ([maps], [printing]), (None, [maps]), ([maps], None), ([maps], [])]
     rows = [
-        row(number, Action.PATCH, payload={"categories": ours}, before={"categories": theirs})
-        for number, (ours, theirs) in enumerate(changes)
+        row(number, Action.PATCH, payload={"categories": payload}, before={"categories": before})
+        for number, (payload, before) in enumerate(changes)
     ]
     summary = write_pages(example(tmp_path / "plan", rows), now=NOW)
-    assert [(each.records, each.replaced) for each in summary.patched] == [(5, 2)]
-    assert [each.source_id for each in summary.patched[0].examples] == [1, 2]
+    assert [(patch.records, patch.replaced) for patch in summary.patched] == [(5, 2)]
+    assert [change.source_id for change in summary.patched[0].examples] == [1, 2]
     assert summary.replaced == 2

@@ -28,10 +28,10 @@ def test_a_status_has_what_is_done_and_what_remains(pair: LibraryPair, snapshot:
     assert (finding.field, finding.code) == ("create", "refused")
     assert "422" in finding.problem
     pair.apply(plan)
-    found = pair.verify(plan)
+    verification = pair.verify(plan)
     status = pair.status(plan)
     assert (status.done, status.complete, status.requests_left, status.findings) == (all_of_it, True, 0, [])
-    assert status.verification == found
+    assert status.verification == verification
     asked = pair.requests()
     pair.status(plan)
     assert pair.requests() == asked
@@ -40,7 +40,7 @@ def test_a_status_has_what_is_done_and_what_remains(pair: LibraryPair, snapshot:
 def test_a_record_is_displayed_from_all_sides(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot)
     with pair.migration() as migration:
-        planned = {one.field: one for one in migration.three_way(plan, 3).fields}
+        planned = {field.field: field for field in migration.three_way(plan, 3).fields}
     title = planned["title"]
     assert (title.source, title.wanted, title.held, title.live, title.equal) == (
         "The Dead Key",
@@ -59,7 +59,7 @@ def test_a_record_is_displayed_from_all_sides(pair: LibraryPair, snapshot: Snaps
         with pytest.raises(ConfigurationError, match="no publication 100000"):
             migration.three_way(plan, 100_000)
     assert (view.target_id, view.action, view.state, view.is_there) == (number, "create", "done", True)
-    title, authors = view.fields[0], next(one for one in view.fields if one.field == "authors")
+    title, authors = view.fields[0], next(field for field in view.fields if field.field == "authors")
     assert (title.wanted, title.held, title.live, title.equal) == (
         "The Dead Key",
         "The Dead Key",
@@ -70,4 +70,4 @@ def test_a_record_is_displayed_from_all_sides(pair: LibraryPair, snapshot: Snaps
     pair.call("DELETE", f"publications/{number}")
     later = pair.plan(snapshot)
     with pair.migration() as migration:
-        assert not any(migration.three_way(some, 3).is_there for some in (plan, later))
+        assert not any(migration.three_way(any_plan, 3).is_there for any_plan in (plan, later))

@@ -32,9 +32,9 @@ def planned(kind: str = ASSET, **values: Any) -> PlannedFile:
     return PlannedFile(kind=kind, position=0, action=FileAction.UPLOAD, **{"filename": "a.pdf", "size": 10, **values})
 
 
-def there(asset_id: int | None, kind: str = ASSET, **values: Any) -> AttachedFile:
-    usual: dict[str, Any] = {"filename": "a.pdf", "size": 10, "name": None}
-    return AttachedFile(kind, 0, asset_id, **{**usual, **values}, content_type=None, mime_type=None)
+def in_target(asset_id: int | None, kind: str = ASSET, **values: Any) -> AttachedFile:
+    defaults: dict[str, Any] = {"filename": "a.pdf", "size": 10, "name": None}
+    return AttachedFile(kind, 0, asset_id, **{**defaults, **values}, content_type=None, mime_type=None)
 
 
 FILE, PICTURE = planned(), planned(COVER)
@@ -94,27 +94,27 @@ def test_an_entry_without_a_response_shows_what_was_sent() -> None:
     [
         ({**NEW, "title": "Edited"}, [], "people changed title since"),
         ({"title": "New"}, [], "people changed abstract since"),
-        (NEW, [there(71)], "people attached a.pdf since"),
-        (NEW, [there(71, filename=None, name="Index")], "people attached Index since"),
-        (NEW, [there(70, size=11)], "people replaced a.pdf since"),
-        (NEW, [there(70, filename="b.pdf")], "people replaced b.pdf since"),
-        (NEW, [there(None, COVER, filename="other.jpg")], "people set another cover since"),
-        (NEW, [there(None, COVER, size=11)], "people set another cover since"),
+        (NEW, [in_target(71)], "people attached a.pdf since"),
+        (NEW, [in_target(71, filename=None, name="Index")], "people attached Index since"),
+        (NEW, [in_target(70, size=11)], "people replaced a.pdf since"),
+        (NEW, [in_target(70, filename="b.pdf")], "people replaced b.pdf since"),
+        (NEW, [in_target(None, COVER, filename="other.jpg")], "people set another cover since"),
+        (NEW, [in_target(None, COVER, size=11)], "people set another cover since"),
         (NEW, None, FILES_HIDDEN),
     ],
 )
 def test_a_created_record_that_people_changed_stays(
     fields: dict[str, Any], files: list[AttachedFile] | None, reason: str
 ) -> None:
-    found = decide([created(), entry(2, A_FILE, asset_id=70)], fields, files)
-    assert found == inverse(stays=[reason])
+    decision = decide([created(), entry(2, A_FILE, asset_id=70)], fields, files)
+    assert decision == inverse(stays=[reason])
 
 
 @pytest.mark.parametrize(("kind", "asset_id"), [(A_FILE, 70), (A_COVER, None)])
 def test_a_file_that_the_service_keeps_otherwise_was_replaced_by_nobody(kind: WriteKind, asset_id: int | None) -> None:
     """Its name was another one when it was written; its size was not."""
     file = FILE if kind == A_FILE else PICTURE
-    renamed = there(asset_id, file.kind, filename="a_.pdf")
+    renamed = in_target(asset_id, file.kind, filename="a_.pdf")
     written = entry(2, kind, asset_id=asset_id, message=change_of(file, renamed))
     assert decide([created(), written], files=[renamed]).action == Action.DELETE
     assert decide([written], files=[renamed], action=Action.PATCH).stays == []
@@ -130,8 +130,8 @@ def test_a_record_without_files_of_the_plan_is_deleted_where_no_files_are_shown(
 
 def test_what_a_later_plan_wrote_to_is_left_until_that_is_undone() -> None:
     later = entry(9, PATCH, plan="later")
-    found = decide([created(), later])
-    assert found == inverse(stays=["plan later wrote to it later: undo that plan first"])
+    decision = decide([created(), later])
+    assert decision == inverse(stays=["plan later wrote to it later: undo that plan first"])
     assert decide([created(), entry(9, PATCH, WriteState.UNDONE, plan="later")]).action == Action.DELETE
     assert decide([entry(0, PATCH, plan="earlier"), created()]).action == Action.DELETE
     assert decide([created(), entry(9, PATCH, WriteState.REFUSED, plan="later")]).action == Action.DELETE
@@ -143,8 +143,8 @@ def reverted(entry: JournalEntry, fields: Mapping[str, Any] = NEW, **before: Any
 
 
 def test_fields_get_their_old_values_back_where_they_are_as_written() -> None:
-    found = reverted(changed(), title="Old", abstract=None)
-    assert found == inverse(action=Action.PATCH, payload={"title": "Old", "abstract": None}, undoes=[1])
+    decision = reverted(changed(), title="Old", abstract=None)
+    assert decision == inverse(action=Action.PATCH, payload={"title": "Old", "abstract": None}, undoes=[1])
     cleared = reverted(changed(), {"title": "New"}, title="Old", abstract="New")
     assert (cleared.payload, cleared.stays) == ({"title": "Old"}, ["people changed abstract since"])
     restored = reverted(changed(), {"title": "Old"}, title="Old", abstract=None)
@@ -160,14 +160,14 @@ def test_the_values_that_the_service_held_count_before_those_that_were_sent() ->
 def test_a_list_that_was_empty_is_emptied() -> None:
     """Null is no list."""
     written = changed(wanted=digests({"authors": [{"name": "A"}]}))
-    found = reverted(written, {"title": "T", "authors": [{"name": "A"}]}, authors=None)
-    assert found.payload == {"authors": []}
+    decision = reverted(written, {"title": "T", "authors": [{"name": "A"}]}, authors=None)
+    assert decision.payload == {"authors": []}
 
 
 def test_what_the_plan_did_not_write_with_an_entry_stays() -> None:
     """Another entry of the record has the rest, such as its links."""
-    found = reverted(changed(wanted=digests({"title": "New"})), title="Old", abstract="Old")
-    assert (found.payload, found.stays) == ({"title": "Old"}, [])
+    decision = reverted(changed(wanted=digests({"title": "New"})), title="Old", abstract="Old")
+    assert (decision.payload, decision.stays) == ({"title": "Old"}, [])
 
 
 def detached(inverse_row: InverseRow) -> list[int | None]:
@@ -177,30 +177,30 @@ def detached(inverse_row: InverseRow) -> list[int | None]:
 
 def test_an_attached_file_is_detached_unless_people_replaced_it() -> None:
     attached = [entry(2, A_FILE, asset_id=70)]
-    assert detached(decide(attached, files=[there(70), there(71)], action=Action.PATCH)) == [70]
-    replaced = decide(attached, files=[there(70, size=11)], action=Action.PATCH)
+    assert detached(decide(attached, files=[in_target(70), in_target(71)], action=Action.PATCH)) == [70]
+    replaced = decide(attached, files=[in_target(70, size=11)], action=Action.PATCH)
     assert (replaced.files, replaced.undoes, len(replaced.stays)) == ([], [], 1)
-    assert decide(attached, files=[there(71)], action=Action.PATCH) == inverse(undoes=[2])
+    assert decide(attached, files=[in_target(71)], action=Action.PATCH) == inverse(undoes=[2])
     assert decide(attached, files=None, action=Action.PATCH) == inverse(stays=[FILES_HIDDEN])
 
 
 def test_a_file_that_may_have_been_attached_is_left_for_a_person() -> None:
     doubt = [entry(2, A_FILE, WriteState.PARKED)]
-    left = decide(doubt, files=[there(70)], action=Action.PATCH)
+    left = decide(doubt, files=[in_target(70)], action=Action.PATCH)
     assert (left.files, left.undoes, len(left.stays)) == ([], [], 1)
-    assert decide(doubt, files=[there(70, size=11)], action=Action.PATCH) == inverse(undoes=[2])
+    assert decide(doubt, files=[in_target(70, size=11)], action=Action.PATCH) == inverse(undoes=[2])
 
 
 def test_a_cover_is_removed_where_there_was_none_before() -> None:
     cover = [entry(2, A_COVER)]
-    ours, theirs = there(None, COVER), there(None, COVER, filename="other.jpg")
-    assert decide(cover, files=[ours], action=Action.PATCH) == inverse(
+    own_cover, other_cover = in_target(None, COVER), in_target(None, COVER, filename="other.jpg")
+    assert decide(cover, files=[own_cover], action=Action.PATCH) == inverse(
         action=Action.PATCH, payload={"cover": None}, undoes=[2]
     )
     assert decide(cover, files=[], action=Action.PATCH) == inverse(undoes=[2])
-    found = decide(cover, files=[theirs], action=Action.PATCH)
-    assert found == inverse(stays=["people set another cover since"])
-    replaced = decide([entry(1, A_COVER, plan="earlier"), *cover], files=[ours], action=Action.PATCH)
+    decision = decide(cover, files=[other_cover], action=Action.PATCH)
+    assert decision == inverse(stays=["people set another cover since"])
+    replaced = decide([entry(1, A_COVER, plan="earlier"), *cover], files=[own_cover], action=Action.PATCH)
     assert replaced.stays == ["the cover that it had before is not stored anywhere, so the new one stays"]
-    another = decide([entry(1, PATCH, plan="earlier"), *cover], files=[ours], action=Action.PATCH)
-    assert another.payload == {"cover": None}
+    patched = decide([entry(1, PATCH, plan="earlier"), *cover], files=[own_cover], action=Action.PATCH)
+    assert patched.payload == {"cover": None}

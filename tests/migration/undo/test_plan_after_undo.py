@@ -40,13 +40,13 @@ def test_references_of_records_that_stayed_are_set_again(pair: LibraryPair) -> N
             ("collections", "people changed description since"),
         }
     assert {task["publication_id"] for task in records_of(pair, "tasks").values()} == {None}
-    again = pair.plan(snapshot, resources=RESOURCES)
-    actions = Counter(row.action for row in plan_rows(again, "tasks"))
+    new_plan = pair.plan(snapshot, resources=RESOURCES)
+    actions = Counter(row.action for row in plan_rows(new_plan, "tasks"))
     assert {*actions} <= {Action.PATCH, Action.UNCHANGED, Action.QUARANTINED}
     assert actions[Action.PATCH]
-    conflicts = [row for resource in RESOURCES for row in plan_rows(again, resource, Action.CONFLICT)]
+    conflicts = [row for resource in RESOURCES for row in plan_rows(new_plan, resource, Action.CONFLICT)]
     assert [(row.target_id, row.reason, [*row.differing]) for row in conflicts] == [
         (collection, "edited_in_target", ["description"])
     ]
-    assert pair.apply(again).failed == 0
-    assert pair.verify(again).as_planned
+    assert pair.apply(new_plan).failed == 0
+    assert pair.verify(new_plan).as_planned

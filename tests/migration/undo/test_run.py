@@ -37,7 +37,7 @@ def test_an_undo_leaves_the_target_as_it_was(pair: LibraryPair, snapshot: Snapsh
 
     A service that is down for a while is waited for.
     """
-    own = pair.call("POST", "publications", {"title": "Somebody's own", "categories": [{"name": "Own"}]})
+    own_record = pair.call("POST", "publications", {"title": "Somebody's own", "categories": [{"name": "Own"}]})
     lacking = {
         "title": "A ConvNet for the 2020s",
         "identifiers": [{"type": "doi", "value": "10.1109/CVPR52688.2022.01167"}],
@@ -58,9 +58,9 @@ def test_an_undo_leaves_the_target_as_it_was(pair: LibraryPair, snapshot: Snapsh
     assert Counter(row.code for row in dry_run.rows) == {"delete": RECORDS - 1, "patch": 1}
     assert any("patch: old values of " in str(row) for row in dry_run.rows)
     assert without_addresses(pair.publications()) == before
-    assert own["id"] in {record["id"] for record in pair.publications()}
-    again = pair.undo(plan, really=True)
-    assert (*counts_of(again), again.requests) == (0, 0, 0, 0, 0), "run twice, the second run does nothing"
+    assert own_record["id"] in {record["id"] for record in pair.publications()}
+    second_run = pair.undo(plan, really=True)
+    assert (*counts_of(second_run), second_run.requests) == (0, 0, 0, 0, 0), "run twice, the second run does nothing"
     assert pair.plan(snapshot).facts.counts == plan.facts.counts
     assert pair.apply(plan).complete, "the same plan can be applied again"
     assert pair.verify(plan, contents=True).equal
@@ -69,10 +69,10 @@ def test_an_undo_leaves_the_target_as_it_was(pair: LibraryPair, snapshot: Snapsh
 def test_records_that_people_edited_since_stay(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I8: undo deletes only what the journal says the plan created, and only where it is still as written (more in test_decision.py)."""
     plan = apply_new_plan(pair, snapshot)
-    now = target_ids(pair, plan)
-    pair.call("PATCH", f"publications/{now[3]}", {"title": "Another title"})
-    pair.call("DELETE", f"publications/{now[4]}")
-    pdf = pair.call("GET", f"publications/{now[WITH_PDF]}")["assets"][0]
+    in_target = target_ids(pair, plan)
+    pair.call("PATCH", f"publications/{in_target[3]}", {"title": "Another title"})
+    pair.call("DELETE", f"publications/{in_target[4]}")
+    pdf = pair.call("GET", f"publications/{in_target[WITH_PDF]}")["assets"][0]
     longer = upload(pair, pdf_of(snapshot, WITH_PDF) + b"corrected", pdf["file"], "assets/presign")
     assert pair.call("PATCH", f"assets/{pdf['id']}", {"file": longer})["id"] == pdf["id"]
     dry_run = pair.undo(plan)
@@ -84,7 +84,7 @@ def test_records_that_people_edited_since_stay(pair: LibraryPair, snapshot: Snap
         WITH_PDF: f"people replaced {pdf['file']['metadata']['filename']} since",
     }
     assert {left.source_id for left in dry_run.findings} == {3, WITH_PDF}
-    assert [record["id"] for record in pair.publications()] == sorted([now[3], now[WITH_PDF]])
+    assert [record["id"] for record in pair.publications()] == sorted([in_target[3], in_target[WITH_PDF]])
 
 
 def test_an_interrupted_undo_continues(pair: LibraryPair, snapshot: Snapshot) -> None:

@@ -104,8 +104,8 @@ def check(tmp_path: Path, library: Library, client_for: Callable[..., LibraryCli
 
 @pytest.mark.parametrize(("kind", "number", "field"), [("cover", None, "cover"), ("asset", SECOND, "files")])
 def test_other_bytes_of_the_same_size_are_found(check: Check, kind: str, number: int | None, field: str) -> None:
-    found = f"17 bytes with the SHA-256 {hashlib.sha256(ANOTHER).hexdigest()}"
-    assert check((kind, number, CONTENT)) == (1, [("differing", field, found)])
+    description = f"17 bytes with the SHA-256 {hashlib.sha256(ANOTHER).hexdigest()}"
+    assert check((kind, number, CONTENT)) == (1, [("differing", field, description)])
 
 
 def test_a_file_that_a_storage_packs_unasked_is_compared(check: Check, library: Library) -> None:
@@ -123,11 +123,11 @@ def test_a_fresh_address_is_asked_for(check: Check, library: Library, listed: st
     library.storage = {"/moved": CONTENT, "/another": ANOTHER}
     library.fresh[FIRST], library.cover = "/moved", "/another"
     assert check(("asset", FIRST, CONTENT), ("cover", None, ANOTHER), listed=record) == (2, [])
-    asked = [one.path for one in library.server.received]
+    asked = [request.path for request in library.server.received]
     assert sorted(asked) == [f"/api/v2/assets/{FIRST}", f"/api/v2/publications/{RECORD}"]
-    fetched = {one.path for one in library.stores.received}
+    fetched = {request.path for request in library.stores.received}
     assert fetched == {"/cover", "/moved", "/another"} | ({"/first"} if listed == "expired" else set())
-    assert not [one for one in library.stores.received if "authorization" in one.headers]
+    assert not [request for request in library.stores.received if "authorization" in request.headers]
 
 
 @pytest.mark.long
@@ -150,5 +150,5 @@ def test_a_file_that_cannot_be_fetched_is_unread(check: Check, library: Library,
 def test_what_its_record_does_not_show_is_unread(check: Check, library: Library) -> None:
     """Somebody removed it: no other file of its record stands for it."""
     listed = {**library.record(), "cover": None}
-    found = [("unread", "cover", ""), ("unread", "files", "")]
-    assert check(("asset", 73, CONTENT), ("cover", None, CONTENT), listed=listed) == (0, found)
+    findings = [("unread", "cover", ""), ("unread", "files", "")]
+    assert check(("asset", 73, CONTENT), ("cover", None, CONTENT), listed=listed) == (0, findings)

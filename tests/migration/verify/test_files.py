@@ -18,14 +18,14 @@ UPLOAD, THERE, MISSING = FileAction.UPLOAD, FileAction.THERE, FileAction.MISSING
 
 
 def planned(kind: str = ASSET, position: int = 0, action: FileAction = UPLOAD, **values: Any) -> PlannedFile:
-    usual: dict[str, Any] = {"filename": f"{position}.pdf", "name": f"Part {position}", "size": 10, "sha256": "a"}
-    return PlannedFile(kind=kind, position=position, action=action, **{"asset_id": position + 1, **usual, **values})
+    defaults: dict[str, Any] = {"filename": f"{position}.pdf", "name": f"Part {position}", "size": 10, "sha256": "a"}
+    return PlannedFile(kind=kind, position=position, action=action, **{"asset_id": position + 1, **defaults, **values})
 
 
-def found(asset_id: int | None, kind: str = ASSET, position: int = 0, **values: Any) -> AttachedFile:
-    usual: dict[str, Any] = {"filename": f"{position}.pdf", "name": f"Part {position}", "size": 10}
+def in_target(asset_id: int | None, kind: str = ASSET, position: int = 0, **values: Any) -> AttachedFile:
+    defaults: dict[str, Any] = {"filename": f"{position}.pdf", "name": f"Part {position}", "size": 10}
     rest: dict[str, Any] = {"content_type": None, "mime_type": None}
-    return AttachedFile(kind, position, asset_id, **{**usual, **rest, **values})
+    return AttachedFile(kind, position, asset_id, **{**defaults, **rest, **values})
 
 
 def attached(
@@ -36,14 +36,14 @@ def attached(
 
 def compare(
     files: list[PlannedFile],
-    now: list[AttachedFile],
-    known: Collection[int | None] = (),
+    target_files: list[AttachedFile],
+    known_ids: Collection[int | None] = (),
     written: Mapping[str, WrittenFile] | None = None,
 ) -> tuple[list[tuple[str, int]], list[tuple[int, int | None]]]:
     """Returns (problem, place of the file), and (place of the file, id in the target) of those that are there."""
-    problems, pairs = compare_files(files, now, known_ids=frozenset(known), written=written or {})
+    problems, pairs = compare_files(files, target_files, known_ids=frozenset(known_ids), written=written or {})
     return (
-        [(one.code, int(one.wanted.partition(".")[0])) for one in problems],
+        [(problem.code, int(problem.wanted.partition(".")[0])) for problem in problems],
         [(file.position, match.asset_id) for file, match in pairs],
     )
 
@@ -67,22 +67,22 @@ def test_a_file_that_is_not_there_is_missing_with_the_reason() -> None:
 
 def test_a_file_that_people_replaced_by_a_like_one_is_there_and_another_one_is_not() -> None:
     file = planned()
-    assert compare([file], [found(99)], {70}, attached(file, 70)) == ([], [(0, 99)])
-    assert compare([file], [found(99, size=11)], {70}, attached(file, 70)) == ([("missing", 0)], [])
-    assert compare([file], [found(99)], {99}, attached(file, 70)) == ([("missing", 0)], []), (
+    assert compare([file], [in_target(99)], {70}, attached(file, 70)) == ([], [(0, 99)])
+    assert compare([file], [in_target(99, size=11)], {70}, attached(file, 70)) == ([("missing", 0)], [])
+    assert compare([file], [in_target(99)], {99}, attached(file, 70)) == ([("missing", 0)], []), (
         "99 belongs to another file"
     )
-    assert compare([file], [found(None, COVER)], (), attached(file, 70)) == ([("missing", 0)], [])
+    assert compare([file], [in_target(None, COVER)], (), attached(file, 70)) == ([("missing", 0)], [])
 
 
 def test_a_file_beside_the_planned_one_and_like_it_is_a_duplicate() -> None:
     file = planned()
-    problems, pairs = compare_files([file], [found(70), found(99)], known_ids={70}, written=attached(file, 70))
+    problems, pairs = compare_files([file], [in_target(70), in_target(99)], known_ids={70}, written=attached(file, 70))
     [problem] = problems
     assert (problem.code, problem.wanted, len(pairs)) == ("duplicated", "0.pdf (10 bytes)", 1)
     assert "99" in problem.problem
-    assert compare([file], [found(70), found(98, position=5)], {70}, attached(file, 70)) == ([], [(0, 70)])
-    assert compare([file], [found(70), found(60)], {60, 70}, attached(file, 70)) == ([], [(0, 70)])
+    assert compare([file], [in_target(70), in_target(98, position=5)], {70}, attached(file, 70)) == ([], [(0, 70)])
+    assert compare([file], [in_target(70), in_target(60)], {60, 70}, attached(file, 70)) == ([], [(0, 70)])
 
 
 @pytest.mark.parametrize(
@@ -90,25 +90,25 @@ def test_a_file_beside_the_planned_one_and_like_it_is_a_duplicate() -> None:
 )
 def test_a_file_that_differs_says_in_what(change: dict[str, Any], part: str) -> None:
     file = planned()
-    for entry, when in (
+    for entry, reason in (
         (attached(file, 70), "changed since it was written, or by the service"),
         (attached(file, 70, message="told"), "the target did not take it as it is"),
     ):
-        [problem], pairs = compare_files([file], [found(70, **change)], known_ids={70}, written=entry)
-        assert (problem.code, problem.problem) == ("differing", f"another {part}: {when}")
+        [problem], pairs = compare_files([file], [in_target(70, **change)], known_ids={70}, written=entry)
+        assert (problem.code, problem.problem) == ("differing", f"another {part}: {reason}")
         assert len(pairs) == 1, "its bytes are compared, too"
-    assert compare([file], [found(70, **dict.fromkeys(change))], {70}, attached(file, 70)) == ([], [(0, 70)])
-    theirs = planned(action=THERE, target_asset_id=70)
-    assert compare([theirs], [found(70, **change)], {70}) == ([], [(0, 70)]), "the plan left it as it was"
+    assert compare([file], [in_target(70, **dict.fromkeys(change))], {70}, attached(file, 70)) == ([], [(0, 70)])
+    kept_file = planned(action=THERE, target_asset_id=70)
+    assert compare([kept_file], [in_target(70, **change)], {70}) == ([], [(0, 70)]), "the plan left it as it was"
 
 
 def test_a_cover_is_compared_with_the_cover() -> None:
     cover = planned(COVER, asset_id=None)
-    assert compare([cover], [found(None, COVER)]) == ([], [(0, None)])
-    assert compare([cover], [found(70)]) == ([("missing", 0)], [])
-    [problem], _ = compare_files([cover], [found(None, COVER, size=11)], known_ids=set(), written={})
+    assert compare([cover], [in_target(None, COVER)]) == ([], [(0, None)])
+    assert compare([cover], [in_target(70)]) == ([("missing", 0)], [])
+    [problem], _ = compare_files([cover], [in_target(None, COVER, size=11)], known_ids=set(), written={})
     assert (problem.code, problem.problem) == ("differing", "another size: it was not set yet")
-    renamed = found(None, COVER, name="A cover has no name of its own")
+    renamed = in_target(None, COVER, name="A cover has no name of its own")
     assert compare([cover], [renamed]) == ([], [(0, None)])
 
 
@@ -117,15 +117,15 @@ def test_a_file_that_the_plan_could_not_send_is_lacking_until_somebody_attached_
     [problem], _ = compare_files([lost], [], known_ids=set(), written={})
     assert (problem.code, problem.lacking) == ("file", True)
     assert problem.problem == "the plan could not send it: 404 Not Found"
-    assert compare([lost], [found(99)]) == ([], [(0, 99)])
-    assert compare([lost], [found(99)], {99}) == ([], []), "a later plan attached it"
-    assert compare([lost], [found(99, position=5)], {99}) == ([("file", 0)], [])
+    assert compare([lost], [in_target(99)]) == ([], [(0, 99)])
+    assert compare([lost], [in_target(99)], {99}) == ([], []), "a later plan attached it"
+    assert compare([lost], [in_target(99, position=5)], {99}) == ([("file", 0)], [])
     two = [lost, planned(action=MISSING, sha256=None, asset_id=2)]
-    assert compare(two, [found(99)], {99}) == ([("file", 0)], []), "one file stands for one"
+    assert compare(two, [in_target(99)], {99}) == ([("file", 0)], []), "one file stands for one"
 
 
 @pytest.mark.parametrize(
-    ("there", "like"),
+    ("values", "like"),
     [
         ({}, True),
         ({"size": 11}, False),
@@ -137,5 +137,5 @@ def test_a_file_that_the_plan_could_not_send_is_lacking_until_somebody_attached_
         ({"filename": None, "name": None}, False),
     ],
 )
-def test_files_are_alike_by_size_and_by_file_name_or_else_by_name(there: dict[str, Any], like: bool) -> None:
-    assert is_like(planned(), found(70, **there)) is like
+def test_files_are_alike_by_size_and_by_file_name_or_else_by_name(values: dict[str, Any], like: bool) -> None:
+    assert is_like(planned(), in_target(70, **values)) is like

@@ -79,13 +79,13 @@ def summary(findings: list[Finding]) -> set[tuple[str, int | None, str]]:
 def test_later_changes_by_people_are_findings(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A changed field, a deleted record, a duplicate, a removed file (I6); more of files in test_files.py."""
     plan = apply_new_plan(pair, snapshot)
-    now = target_ids(pair, plan)
-    pair.call("PATCH", f"publications/{now[3]}", {"title": "=Another title", "abstract": "New"})
-    pair.call("DELETE", f"publications/{now[4]}")
+    in_target = target_ids(pair, plan)
+    pair.call("PATCH", f"publications/{in_target[3]}", {"title": "=Another title", "abstract": "New"})
+    pair.call("DELETE", f"publications/{in_target[4]}")
     doi = {"type": "doi", "value": "10.1021/nl402145r"}
     twin = pair.call("POST", "publications", {"title": "Twin", "publishable_type": "Article", "identifiers": [doi]})
     pair.call("POST", "publications", {"title": "Somebody's own"})
-    pdf = pair.call("GET", f"publications/{now[WITH_PDF]}")["assets"][0]
+    pdf = pair.call("GET", f"publications/{in_target[WITH_PDF]}")["assets"][0]
     pair.call("DELETE", f"assets/{pdf['id']}")
     result = pair.verify(plan)
     assert summary(result.findings) == {
@@ -98,11 +98,11 @@ def test_later_changes_by_people_are_findings(pair: LibraryPair, snapshot: Snaps
     assert not result.equal
     assert (result.missing, result.differing, result.duplicated) == (2, 1, 1), "a record that differs counts once"
     assert (result.files.missing, result.files.differing, result.files.duplicated) == (1, 0, 0)
-    by = {(finding.code, finding.source_id, finding.field): finding for finding in result.findings}
-    assert by["duplicated", 2, ""].target_id == twin["id"]
-    title = by["differing", 3, "title"]
-    why = "changed since it was written, or by the service"
-    assert (title.wanted, title.found, title.problem) == ("The Dead Key", "=Another title", why)
+    findings = {(finding.code, finding.source_id, finding.field): finding for finding in result.findings}
+    assert findings["duplicated", 2, ""].target_id == twin["id"]
+    title = findings["differing", 3, "title"]
+    reason = "changed since it was written, or by the service"
+    assert (title.wanted, title.found, title.problem) == ("The Dead Key", "=Another title", reason)
     with plan.path(result.table).open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t"))
     assert len(rows) == 1 + len(result.findings)
@@ -144,8 +144,8 @@ def check_bag(bag: Path) -> dict[str, str]:
             digest, name = line.split("  ", 1)
             hashes[name] = digest
             assert hashlib.sha256((bag / name).read_bytes()).hexdigest() == digest, name
-    there = {str(path.relative_to(bag)) for path in bag.rglob("*") if path.is_file()}
-    assert there == {*hashes, "tagmanifest-sha256.txt"}, "every file is in a manifest, and no other"
+    files = {str(path.relative_to(bag)) for path in bag.rglob("*") if path.is_file()}
+    assert files == {*hashes, "tagmanifest-sha256.txt"}, "every file is in a manifest, and no other"
     info = dict(line.split(": ", 1) for line in (bag / "bag-info.txt").read_text("utf-8").splitlines())
     payload = [path.stat().st_size for path in (bag / "data").iterdir()]
     assert info["Payload-Oxum"] == f"{sum(payload)}.{len(payload)}"
@@ -166,7 +166,7 @@ def test_evidence_is_a_complete_and_valid_bag(pair: LibraryPair, snapshot: Snaps
         "I10: nothing that opens a file is handed on"
     )
     moved = map(json.loads, target.column("payload").to_pylist())
-    contents = [sorted(json.dumps(comparable(one)) for one in side) for side in (source_records(snapshot), moved)]
+    contents = [sorted(json.dumps(comparable(record)) for record in side) for side in (source_records(snapshot), moved)]
     assert contents[0] == contents[1]
     journal = [json.loads(line) for line in (folder / "data" / "journal.jsonl").read_text().splitlines()]
     assert {(entry["kind"], entry["state"]) for entry in journal} == {
