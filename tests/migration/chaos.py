@@ -58,23 +58,25 @@ _SIGNATURE = re.compile(rb'(?i)("x-amz-signature":\s*"[0-9a-f]+)[0-9a-f]{4}')
 """Part of a presigned form. The storage refuses a wrong signature like an expired one, with 403."""
 
 
-def carry_out(config: Path, plan: str, what: str) -> None:
+def carry_out(config: Path, plan: str, command: str) -> None:
     """Apply or undo a plan. An undo leaves authorities and tasks, because the service deletes none."""
     with Migration(load_settings(config), clock=FastClock(), read_seconds=1.0) as migration:
-        found = find_plan(migration.data, plan)
-        if what == "undo":
-            undone = migration.undo(found, really=True)
-            print([one.problem for one in undone.findings][:3], file=sys.stderr)  # noqa: T201  seen where a test fails
-            sys.exit(0 if all(one.resource in ("authorities", "tasks") for one in undone.findings) else 3)
-        applied = migration.apply(found, limits=Limits(failures=10**9, failures_percent=100))
+        loaded_plan = find_plan(migration.data, plan)
+        if command == "undo":
+            undone = migration.undo(loaded_plan, really=True)
+            print([finding.problem for finding in undone.findings][:3], file=sys.stderr)  # noqa: T201  seen where a test fails
+            sys.exit(0 if all(finding.resource in ("authorities", "tasks") for finding in undone.findings) else 3)
+        applied = migration.apply(loaded_plan, limits=Limits(failures=10**9, failures_percent=100))
         sys.exit(3 if applied.failed or applied.left else 0)
 
 
-def run_killed(config: Path, plan: str, dice: random.Random, *, most: int, longest: float, what: str = "apply") -> int:
+def run_killed(
+    config: Path, plan: str, dice: random.Random, *, most: int, longest: float, command: str = "apply"
+) -> int:
     """Apply or undo a plan again and again until it is complete, the first times killed at random instants. Returns the number of kills."""
     kills = 0
     for _ in range(MOST_RUNS):
-        process = start(carry_out, config, plan, what)
+        process = start(carry_out, config, plan, command)
         process.join(dice.uniform(0.05, longest) if kills < most else None)
         process.kill()
         process.join()
@@ -98,11 +100,11 @@ class RoughWay(ScriptedServer):
     def fault_of(self, method: str, path: str) -> str:
         """The fault of a request; empty for none."""
         with self._lock:
-            if self._random.random() >= self.share or any(one in path for one in ROOT_PATHS):
+            if self._random.random() >= self.share or any(root in path for root in ROOT_PATHS):
                 return ""
             presign, search = "/presign" in path, method == "GET" and "/publications?" in path
-            where = {"lag": search, "expired": presign, **dict.fromkeys(LATE, method != "GET")}
-            fits = [fault for fault in self._faults if where.get(fault, True)]
+            possible = {"lag": search, "expired": presign, **dict.fromkeys(LATE, method != "GET")}
+            fits = [fault for fault in self._faults if possible.get(fault, True)]
             if not fits:
                 return ""
             fault = self._random.choice(fits)
@@ -137,9 +139,9 @@ def _spoilt(fault: str, request: Received, answer: Answer) -> Answer:
     if fault in {"500 after", "503 after"}:
         return _ordered(int(fault[:3]))
     if fault == "cut":
-        whole = str(len(answer.body))
-        headers = {**answer.headers, "content-length": whole, "connection": "close"}
-        return replace(answer, body=answer.body[: int(whole) // 2], headers=headers)
+        length = str(len(answer.body))
+        headers = {**answer.headers, "content-length": length, "connection": "close"}
+        return replace(answer, body=answer.body[: int(length) // 2], headers=headers)
     if fault == "expired":
         return replace(answer, body=_SIGNATURE.sub(rb"\g<1>0000", answer.body))
     if fault == "lag" and "/publications?" in request.target and "page=1" in request.target:
@@ -161,10 +163,12 @@ class KillingWay(RoughWay):
         self._process = Queue[BaseProcess]()
         self._kill: tuple[str, str, str] | None = None
 
-    def assert_kills(self, config: Path, plan: str, method: str, path: str, when: str, *, what: str = "apply") -> None:
+    def assert_kills(
+        self, config: Path, plan: str, method: str, path: str, moment: str, *, command: str = "apply"
+    ) -> None:
         """Apply or undo a plan, killed before the first request of this kind has its effect, or after it, before its response."""
-        self._kill = (method, path, when)
-        process = start(carry_out, config, plan, what)
+        self._kill = (method, path, moment)
+        process = start(carry_out, config, plan, command)
         self._process.put(process)
         process.join()
         assert process.exitcode == -signal.SIGKILL

@@ -76,7 +76,7 @@ def snapshot(pair: LibraryPair) -> Snapshot:
 
 @pytest.fixture
 def another_target(pair: LibraryPair, numbers: Iterator[int], tmp_path: Path) -> Callable[[], LibraryPair]:
-    """Makes the same snapshot with another empty target."""
+    """Makes a pair with the same snapshot and another empty target."""
 
     def make() -> LibraryPair:
         number = next(numbers)

@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
 
 
 def usual_rows() -> list[PlanRow]:
-    """One row of each kind."""
+    """At least one row of each kind."""
     upload = PlannedFile(kind="asset", position=0, action=FileAction.UPLOAD, name="Contents", size=1_200_000)
     lost = PlannedFile(
         kind="cover", position=0, action=FileAction.MISSING, filename="cover.jpg", problem="404 Not Found"
@@ -61,12 +61,12 @@ def hostile_rows() -> list[PlanRow]:
     for number, text in enumerate(HOSTILE, start=1):
         lost = PlannedFile(kind="asset", position=0, action=FileAction.MISSING, name=text, filename=text, problem=text)
         differing = {"title": [f'"{number}"', None], text: [text, text[::-1]]}
-        found: dict[str, Any] = {"title": text, "files": [lost], "unsent": {text: text, "doi": text, "owner": "Cora"}}
+        values: dict[str, Any] = {"title": text, "files": [lost], "unsent": {text: text, "doi": text, "owner": "Cora"}}
         rows += [
-            row(number, Action.CREATE, payload={"title": text}, **found),
-            row(number + 100, Action.PATCH, payload={text: text}, before={text: [text]}, matched_by="id", **found),
-            row(number + 200, Action.CONFLICT, reason="fields_differ", differing=differing, target_id=number, **found),
-            row(number + 300, Action.QUARANTINED, reason="nothing_to_send", **found),
+            row(number, Action.CREATE, payload={"title": text}, **values),
+            row(number + 100, Action.PATCH, payload={text: text}, before={text: [text]}, matched_by="id", **values),
+            row(number + 200, Action.CONFLICT, reason="fields_differ", differing=differing, target_id=number, **values),
+            row(number + 300, Action.QUARANTINED, reason="nothing_to_send", **values),
         ]
     return rows
 
@@ -74,11 +74,11 @@ def hostile_rows() -> list[PlanRow]:
 def example(folder: Path, rows: Sequence[PlanRow], **values: Any) -> Plan:
     """A plan with these rows and the facts that follow from them."""
     counts: dict[str, dict[str, int]] = {}
-    for one in rows:
-        actions = counts.setdefault(one.resource, {})
-        actions[one.action] = actions.get(one.action, 0) + 1
+    for planned in rows:
+        actions = counts.setdefault(planned.resource, {})
+        actions[planned.action] = actions.get(planned.action, 0) + 1
     files = FileCounts()
-    for file in (file for one in rows for file in one.files):
+    for file in (file for planned in rows for file in planned.files):
         files.upload += file.action == "upload"
         files.bytes += (file.size or 0) if file.action == "upload" else 0
         files.missing += file.action == FileAction.MISSING
@@ -88,7 +88,7 @@ def example(folder: Path, rows: Sequence[PlanRow], **values: Any) -> Plan:
         **{
             "counts": counts,
             "resources": list(counts),
-            "matched_by": Counter(one.matched_by for one in rows if one.matched_by),
+            "matched_by": Counter(planned.matched_by for planned in rows if planned.matched_by),
             "files": files,
             "requests": 6021,
             **values,

@@ -108,7 +108,7 @@ class LibraryPair:
         folder = self.config.parent / "through"
         folder.mkdir()
         shutil.copytree(self.config.parent / "library-data", folder / "library-data")
-        source, target = (url + urlsplit(self.sandbox.base_url(one)).path for one in (self.source, self.target))
+        source, target = (url + urlsplit(self.sandbox.base_url(tenant)).path for tenant in (self.source, self.target))
         text = CONFIG.format(source=source, target=target, api="v2", signed=BASIC)
         (folder / "bookferry.toml").write_text(text.replace('client_id = "test"\nclient_auth = "none"\n', ""))
         pair = replace(self, config=folder / "bookferry.toml")
@@ -120,7 +120,7 @@ class LibraryPair:
         return pair
 
     def configure(self, line: str) -> None:
-        """Add a line to the target's table of the configuration."""
+        """Add lines at the end of the configuration, which ends with the target's table."""
         with self.config.open("a") as file:
             file.write(f"{line}\n")
 
@@ -132,7 +132,7 @@ class LibraryPair:
         files: bool = True,
         resources: Iterable[str] = ("publications",),
     ) -> Snapshot:
-        """A backup with its files."""
+        """Back up a library, with its files by default."""
         with Backup(load_settings(self.config), with_files=files) as library:
             return take_steps(library, tenant, run, resources)
 
@@ -186,7 +186,7 @@ class LibraryPair:
         return dict(sorted(records.items()))
 
     def publications(self) -> list[dict[str, Any]]:
-        """Every publication of the target, by id."""
+        """Every publication of the target, in the order of their ids."""
         return [*self.records("publications").values()]
 
     def verify(self, plan: Plan, **options: Any) -> MigrationVerification:
@@ -215,5 +215,5 @@ class LibraryPair:
 
     def writes(self) -> list[tuple[str, str]]:
         """Method and path of the last writing requests to the target."""
-        seen = self.sandbox.requests(self.target)
-        return [(one["method"], one["path"]) for one in seen if one["method"] != "GET"]
+        received = self.sandbox.requests(self.target)
+        return [(request["method"], request["path"]) for request in received if request["method"] != "GET"]

@@ -35,7 +35,6 @@ OLD, NEW = "https://library.example.org", "https://new.example.org"
 
 
 def row(source_id: int, action: Action, **values: Any) -> PlanRow:
-    """A row of a plan."""
     empty: dict[str, Any] = {
         "resource": "publications",
         "target_id": None,
@@ -66,13 +65,13 @@ def why_of(path: str, value: Any) -> str:
     """The reason why a publication goes without a value, or without an entry of a list."""
     name, bracket, rest = path.partition("[")
     is_entry = bool(bracket) and rest.endswith("]")
-    found = form_of({name: [value]} if is_entry else {path: value}).why
-    return NAMED.get(path) or found.get(f"{name}[0]" if is_entry else path) or why_unknown(path, value)
+    reasons = form_of({name: [value]} if is_entry else {path: value}).why
+    return NAMED.get(path) or reasons.get(f"{name}[0]" if is_entry else path) or why_unknown(path, value)
 
 
 def journal_entry(kind: WriteKind, part: str = "", state: WriteState = WriteState.DONE, **values: Any) -> JournalEntry:
     """A write of a plan that was made earlier."""
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "number": 1,
         "plan": "earlier",
         "resource": "publications",
@@ -87,11 +86,10 @@ def journal_entry(kind: WriteKind, part: str = "", state: WriteState = WriteStat
         "ended_at": None,
         "sent_at": None,
     }
-    return JournalEntry(kind=kind, part=part, state=state, **{**usual, **values})
+    return JournalEntry(kind=kind, part=part, state=state, **{**defaults, **values})
 
 
 def facts(name: str = "old-to-new-20261121T203000Z", **values: Any) -> PlanFacts:
-    """The facts of a plan."""
     empty: dict[str, Any] = {
         "plan": name,
         "tool": "Bookferry 0",
@@ -110,13 +108,15 @@ def facts(name: str = "old-to-new-20261121T203000Z", **values: Any) -> PlanFacts
     return PlanFacts(**{**empty, **values})
 
 
-def plan_of(folder: Path, rows: Iterable[PlanRow] = (), there: Iterable[dict[str, Any]] = (), **values: Any) -> Plan:
-    """A sealed plan in a folder. `there`: the publications that the target had when it was made."""
+def plan_of(
+    folder: Path, rows: Iterable[PlanRow] = (), in_target: Iterable[dict[str, Any]] = (), **values: Any
+) -> Plan:
+    """A sealed plan in a folder. `in_target`: the publications that the target had when it was made."""
     folder.mkdir(parents=True)
     rows = [*rows]
     lines = [*map(stored_row, rows)]
     for resource in {row.resource for row in rows}:
-        write_side(Side(folder / TARGET, resource), there if resource == PUBLICATIONS else (), TYPES[resource])
+        write_side(Side(folder / TARGET, resource), in_target if resource == PUBLICATIONS else (), TYPES[resource])
     with table_writer(folder / ROWS, PLAN) as writer:
         if lines:
             writer.write(batch_of_rows(PLAN, lines))

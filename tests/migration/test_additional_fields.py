@@ -114,11 +114,11 @@ def test_the_fields_that_the_target_has_are_moved(pair: LibraryPair, description
     applied = pair.apply(plan)
     assert (applied.failures, applied.lacking.total) == ([], 0)
     assert dump(pair, pair.target, ADDED) == dump(pair, "library", ADDED)
-    found = pair.verify(plan)
-    assert (found.equal, found.as_planned) == (True, True)
-    second = pair.plan(back_up(pair, "again"))
-    assert second.facts.empty, second.facts.counts
-    assert second.facts.count(Action.CONFLICT) == 0
+    verification = pair.verify(plan)
+    assert (verification.equal, verification.as_planned) == (True, True)
+    second_plan = pair.plan(back_up(pair, "again"))
+    assert second_plan.facts.empty, second_plan.facts.counts
+    assert second_plan.facts.count(Action.CONFLICT) == 0
 
 
 @pytest.mark.long
@@ -174,7 +174,8 @@ def test_a_field_that_the_target_refuses_is_taken_out_of_the_mapping_file(pair: 
     refused = pair.apply(plan).failures
     assert refused
     assert all(
-        "If the target does not take subtitle: `bookferry migrate map old new`" in one.problem for one in refused
+        "If the target does not take subtitle: `bookferry migrate map old new`" in failure.problem
+        for failure in refused
     )
     mapping = pair.map(snapshot)
     mapping.path.write_text(mapping.text.replace('"subtitle"', ""))
@@ -196,12 +197,12 @@ def test_a_field_that_the_target_does_not_keep_is_counted(pair: LibraryPair) -> 
         "subtitle: the service answered without it, so it does not keep it."
     }
     assert pair.status(plan).lacking == applied.lacking
-    found = pair.verify(plan)
-    assert (found.equal, found.differing, len(found.findings)) == (False, lost, lost)
-    assert {finding.field for finding in found.findings} == {"subtitle"}
-    assert len(plan.path(found.table).read_text().splitlines()) == 1 + lost
-    second = pair.plan(back_up(pair, "again"))
-    assert (second.facts.empty, second.facts.count(Action.CONFLICT)) == (True, 0)
+    verification = pair.verify(plan)
+    assert (verification.equal, verification.differing, len(verification.findings)) == (False, lost, lost)
+    assert {finding.field for finding in verification.findings} == {"subtitle"}
+    assert len(plan.path(verification.table).read_text().splitlines()) == 1 + lost
+    second_plan = pair.plan(back_up(pair, "again"))
+    assert (second_plan.facts.empty, second_plan.facts.count(Action.CONFLICT)) == (True, 0)
 
 
 @pytest.mark.long
@@ -216,8 +217,8 @@ def test_a_lost_response_finds_the_record_with_its_additional_fields(pair: Libra
     plan = pair.plan(back_up(pair))
     pair.sandbox.fault("status", pair.target, method="POST", status=500, when="after", times=RECORDS)
     pair.apply(plan)
-    found = sorted(record["volume"] for record in pair.publications() if record["title"] == "The same title")
-    assert found == ["1", "2", "3"]
+    volumes = sorted(record["volume"] for record in pair.publications() if record["title"] == "The same title")
+    assert volumes == ["1", "2", "3"]
     assert pair.verify(plan).equal
 
 

@@ -79,7 +79,7 @@ def test_a_drill_names_what_bookferry_left_out_and_what_the_snapshot_lacks(pair:
             {"id": 2, "publication_id": 77, "location_id": 1, "barcode": "B2"},
         ],
     }
-    payloads = {resource: [json.dumps(one) for one in some] for resource, some in records.items()}
+    payloads = {resource: [json.dumps(record) for record in entries] for resource, entries in records.items()}
     result = drill_snapshot(pair, publish_records(data, payloads))
     *problems, references = result.problems
     assert sorted(problems) == [
@@ -101,7 +101,7 @@ def test_a_drill_restores_what_authors_have_besides(pair: LibraryPair) -> None:
         "publications": [{"id": 1, "title": "Tides", "authors": [author, {"name": "Bo", "authority_id": 8}]}],
         "authorities": [{"id": 7, "name": "Lovelace"}],
     }
-    payloads = {resource: [json.dumps(record) for record in some] for resource, some in records.items()}
+    payloads = {resource: [json.dumps(record) for record in entries] for resource, entries in records.items()}
     result = drill_snapshot(pair, publish_records(data, payloads))
     assert (result.ok, result.records, result.lost) == (True, 2, "left out by Bookferry: 1 reference")
     [reference] = result.problems

@@ -58,10 +58,10 @@ def test_a_record_of_the_target_that_a_person_gave_to_another_one_makes_no_plan_
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
     """It fits one record of the source by its identifiers; a person said that it is another one, so that the first one is new."""
-    record, other = [comparable(record) for record in source_records(snapshot) if record.get("doi")][:2]
+    record, other_record = [comparable(record) for record in source_records(snapshot) if record.get("doi")][:2]
     target = pair.call("POST", "publications", {name: record[name] for name in ("title", "identifiers")})
     table = pair.plan(snapshot).path(CONFLICTS)
-    number = next(one["id"] for one in source_records(snapshot) if comparable(one) == other)
+    number = next(record["id"] for record in source_records(snapshot) if comparable(record) == other_record)
     table.write_text(f"resource\tsource_id\tdecision\npublications\t{number}\tsource {target['id']}\n")
     plan = pair.plan(snapshot)
     assert plan.facts.counts["publications"] == {"create": RECORDS - 1, "patch": 1}
@@ -69,7 +69,7 @@ def test_a_record_of_the_target_that_a_person_gave_to_another_one_makes_no_plan_
     assert pair.apply(plan).complete
     moved = pair.publications()
     assert len(moved) == RECORDS
-    assert next(one for one in moved if one["id"] == target["id"])["title"] == other["title"]
+    assert next(record for record in moved if record["id"] == target["id"])["title"] == other_record["title"]
 
 
 def test_too_many_failures_stop_an_apply_with_their_number(pair: LibraryPair, snapshot: Snapshot) -> None:

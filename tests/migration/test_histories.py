@@ -47,7 +47,7 @@ class Write:
     plan: str
     source_id: int
     target_id: int
-    wanted: Fields
+    values: Fields
     before: Fields = field(default_factory=dict)
     is_new: bool = True
 
@@ -79,7 +79,7 @@ class Model:
         target_id, values = None, Fields()
         for write in self.writes:
             if write.source_id == source_id:
-                values = write.wanted if write.is_new or write.target_id != target_id else {**values, **write.wanted}
+                values = write.values if write.is_new or write.target_id != target_id else {**values, **write.values}
                 target_id = write.target_id
         return target_id, values
 
@@ -106,11 +106,11 @@ class Model:
             for name in source
         }
         reason = {"edited": "edited_in_target", "conflict": "fields_differ"}
-        if found := [reason[verdict] for verdict in ("edited", "conflict") if verdict in verdicts.values()]:
-            return Row(Action.CONFLICT, target_id, found[0])
+        if problems := [reason[verdict] for verdict in ("edited", "conflict") if verdict in verdicts.values()]:
+            return Row(Action.CONFLICT, target_id, problems[0])
         payload = {name: source[name] for name, verdict in verdicts.items() if verdict == "patch"}
-        same = {name: source[name] for name, verdict in verdicts.items() if verdict == "same"}
-        return Row(Action.PATCH if payload else Action.UNCHANGED, target_id, None, payload, same | payload)
+        equal_fields = {name: source[name] for name, verdict in verdicts.items() if verdict == "same"}
+        return Row(Action.PATCH if payload else Action.UNCHANGED, target_id, None, payload, equal_fields | payload)
 
     @staticmethod
     def _verdict(source: str | None, target: str | None, decision: str, wrote: str | None, is_written: bool) -> str:
@@ -137,15 +137,17 @@ class Model:
             now, later = self.target.get(write.target_id), self.writes[place + 1 :]
             if now is None:
                 gone += 1
-            elif any(one.source_id == write.source_id for one in later) or (write.is_new and now != write.wanted):
+            elif any(later_write.source_id == write.source_id for later_write in later) or (
+                write.is_new and now != write.values
+            ):
                 left += 1
                 continue
             elif write.is_new:
                 del self.target[write.target_id]
                 deleted += 1
             else:
-                restored = {name: old for name, old in write.before.items() if now[name] == write.wanted[name] != old}
-                edited = [name for name, old in write.before.items() if now[name] not in (write.wanted[name], old)]
+                restored = {name: old for name, old in write.before.items() if now[name] == write.values[name] != old}
+                edited = [name for name, old in write.before.items() if now[name] not in (write.values[name], old)]
                 now |= restored
                 reverted += bool(restored)
                 left += bool(edited)
@@ -163,14 +165,14 @@ class History:
         records = self.library.publications()
         self.model = Model({record["id"]: fields_of(record) for record in records})
         titles = Counter(record["title"] for record in records)
-        values = Counter(one["value"] for record in records for one in record["identifiers"])
+        values = Counter(identifier["value"] for record in records for identifier in record["identifiers"])
         self.usable = [
             record
             for record in records
             if titles[record["title"]] == 1
-            and any(one["type"] == "doi" for one in record["identifiers"])
+            and any(identifier["type"] == "doi" for identifier in record["identifiers"])
             and record["authors"]
-            and all(values[one["value"]] == 1 for one in record["identifiers"])
+            and all(values[identifier["value"]] == 1 for identifier in record["identifiers"])
         ]
         """Records that nothing but their number, title and identifiers tells from others."""
         self.edits = self.backups = 0
@@ -247,7 +249,9 @@ class History:
         latest = self.plans[-1].name if self.plans else ""
         created = {write.source_id for write in self.model.writes if write.plan == latest}
         self.model.decisions = {
-            number: one for number, one in self.model.decisions.items() if one[0] != "create" or number not in created
+            number: decision
+            for number, decision in self.model.decisions.items()
+            if decision[0] != "create" or number not in created
         }
         self.rows = self.model.rows()
         plan = self.pair.plan(self.pair.newest())
@@ -255,7 +259,7 @@ class History:
             row.source_id: (row.action, row.target_id, row.reason, {*row.payload} & {TITLE, ABSTRACT})
             for row in plan.rows()
         }
-        wanted = {
+        expected = {
             number: (
                 row.action,
                 row.target_id,
@@ -267,9 +271,9 @@ class History:
         for number, row in planned.items():
             if row[0] == Action.SKIPPED:  # its match does not matter
                 planned[number] = Action.SKIPPED, None, None, set()
-        numbers = planned.keys() | wanted.keys()
-        differing = {number for number in numbers if planned.get(number) != wanted.get(number)}
-        assert not {number: (planned.get(number), wanted.get(number)) for number in differing}
+        numbers = planned.keys() | expected.keys()
+        differing = {number for number in numbers if planned.get(number) != expected.get(number)}
+        assert not {number: (planned.get(number), expected.get(number)) for number in differing}
         self.pending = [row.source_id for row in plan.rows(Action.CREATE, Action.PATCH)]
         self.plans.append(plan)
         return plan
@@ -293,14 +297,14 @@ class History:
 
     def apply(self, limit: int | None = None) -> None:
         """Apply the newest plan, or its next records, and compare the target with the model."""
-        plan, now = self.plans[-1], self.pending[:limit]
-        self.pending = self.pending[len(now) :]
+        plan, batch = self.plans[-1], self.pending[:limit]
+        self.pending = self.pending[len(batch) :]
         applied = self.pair.apply(plan, selection=Selection(limit=limit))
-        counts = Counter(self.rows[number].action for number in now)
+        counts = Counter(self.rows[number].action for number in batch)
         assert (applied.created, applied.patched) == (counts[Action.CREATE], counts[Action.PATCH])
         assert (applied.failed, applied.left) == (0, len(self.pending))
         with self.pair.migration() as migration, migration.journal_of(plan) as journal:
-            for number in now:
+            for number in batch:
                 row, target_id = self.rows[number], journal.target_id_of("publications", number)
                 assert target_id is not None
                 assert row.target_id in (None, target_id)
@@ -317,34 +321,34 @@ class History:
     def verify(self) -> None:
         """Verify the newest plan, and compare the findings with the model."""
         verification = self.pair.verify(self.plans[-1])
-        wanted: dict[int, set[str]] = {}
+        expected: dict[int, set[str]] = {}
         for number, row in self.rows.items():
             if row.action in (Action.CREATE, Action.PATCH, Action.UNCHANGED):
                 target_id = row.target_id
                 if row.action == Action.CREATE:
-                    latest = [one for one in self.model.writes if one.plan == self.plans[-1].name]
-                    target_id = next((one.target_id for one in latest if one.source_id == number), None)
-                there = self.model.target.get(target_id or 0)
-                differing = {name for name, value in row.expected.items() if there and there[name] != value}
-                if differing or there is None:
-                    wanted[number] = differing
-        found: dict[int, set[str]] = {}
+                    latest = [write for write in self.model.writes if write.plan == self.plans[-1].name]
+                    target_id = next((write.target_id for write in latest if write.source_id == number), None)
+                in_target = self.model.target.get(target_id or 0)
+                differing = {name for name, value in row.expected.items() if in_target and in_target[name] != value}
+                if differing or in_target is None:
+                    expected[number] = differing
+        findings: dict[int, set[str]] = {}
         for finding in verification.findings:
             if finding.field not in ("files", "cover"):
                 assert finding.code == ("differing" if finding.field else "missing")
                 names = {finding.field if finding.field in (TITLE, ABSTRACT) else REST} if finding.field else set()
-                found.setdefault(finding.source_id or 0, set()).update(names)
-        assert found == wanted or len(verification.findings) >= 100
-        assert verification.as_planned == (not wanted)
+                findings.setdefault(finding.source_id or 0, set()).update(names)
+        assert findings == expected or len(verification.findings) >= 100
+        assert verification.as_planned == (not expected)
 
     def undo(self) -> None:
         """Take the plans back, the newest first; a dry run says the same."""
         while self.plans:
             plan = self.plans.pop()
-            foreseen, done = self.pair.undo(plan), self.pair.undo(plan, really=True)
-            wanted = self.model.undo(plan.name)
-            for result in (foreseen, done):
-                assert (result.deleted, result.reverted, result.gone, result.left) == wanted
+            dry_run, undone = self.pair.undo(plan), self.pair.undo(plan, really=True)
+            expected = self.model.undo(plan.name)
+            for result in (dry_run, undone):
+                assert (result.deleted, result.reverted, result.gone, result.left) == expected
             self.compare()
 
 

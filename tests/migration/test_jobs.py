@@ -42,7 +42,7 @@ def test_a_person_approves_between_plan_and_load(pair: LibraryPair, snapshot: Sn
     assert (made(loaded, "migration")["created"], made(loaded, "migration")["complete"]) == (RECORDS, True)
     proved = run(pair, "verify_migration", "migration_proof", plan=plan["plan"])
     assert made(proved, "migration_proof")["equal"] is True
-    assert [(one.check_name, one.passed) for one in proved.get_asset_check_evaluations()] == [("equal", True)]
+    assert [(check.check_name, check.passed) for check in proved.get_asset_check_evaluations()] == [("equal", True)]
     pair.call("DELETE", f"publications/{pair.publications()[0]['id']}")
     missing = run(pair, "verify_migration", "migration_proof", plan=plan["plan"])
-    assert [one.passed for one in missing.get_asset_check_evaluations()] == [False]
+    assert [check.passed for check in missing.get_asset_check_evaluations()] == [False]

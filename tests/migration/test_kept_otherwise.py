@@ -102,10 +102,10 @@ def check_named(pair: LibraryPair, plan: Plan, tmp_path: Path, fields: dict[int,
     bag = tmp_path / f"evidence-{plan.name}"
     proof = pair.verify(plan, evidence=bag)
     assert (proof.equal, proof.as_planned, proof.missing, proof.duplicated) == (False, False, 0, 0)
-    found: dict[int, set[str]] = {}
+    named_fields: dict[int, set[str]] = {}
     for finding in proof.findings:
-        found.setdefault(finding.source_id or 0, set()).add(finding.field)
-    assert found == fields
+        named_fields.setdefault(finding.source_id or 0, set()).add(finding.field)
+    assert named_fields == fields
     assert f"{len(records)} differing" in (bag / "data" / "README.txt").read_text() + (bag / "bag-info.txt").read_text()
 
 
@@ -152,8 +152,8 @@ def test_every_later_plan_names_it_until_people_put_it_right(through: LibraryPai
         check_named(through, plan, tmp_path, of_fields)
     ids = {record["identifiers"][0]["value"]: record["id"] for record in through.publications()}
     for number, names in of_fields.items():
-        right = {name: changed[number][name] for name in names}
-        through.call("PATCH", f"publications/{ids[f'10.1000/{number}']}", right)
+        values = {name: changed[number][name] for name in names}
+        through.call("PATCH", f"publications/{ids[f'10.1000/{number}']}", values)
     assert through.verify(plan).equal
     assert not any(row.kept for row in through.plan(snapshot).rows())
 

@@ -79,11 +79,11 @@ def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:
             why={"publication_ids[3]": "no_record", "colour": "not_shown"},
         ),
     ]
-    found = summarise(plan_of(tmp_path / "plan", rows, unfit=2)).not_moved
-    assert found.lacking == Lacking(records=3, files=1, covers=1, references=6)
+    not_moved = summarise(plan_of(tmp_path / "plan", rows, unfit=2)).not_moved
+    assert not_moved.lacking == Lacking(records=3, files=1, covers=1, references=6)
     references = [
         (finding.source_id, finding.field, finding.wanted)
-        for finding in found.first
+        for finding in not_moved.first
         if finding.kind == ReasonKind.REFERENCES
     ]
     assert references == [
@@ -94,15 +94,15 @@ def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:
         (1, "authors[0].authority_id", "9"),
         (6, "publication_ids[3]", "12"),
     ]
-    assert "Cora" not in repr(found)
+    assert "Cora" not in repr(not_moved)
 
 
 @pytest.mark.long
 def test_unrecognised_identifiers_are_sent_where_somebody_wants_it(pair: LibraryPair, snapshot: Snapshot) -> None:
     """`--invalid-identifiers` sends what breaks the rules as it stands, words too; no page then advises it."""
-    without = pair.plan(snapshot)
-    assert [loss.count for loss in losses_of(without) if loss.kind == "identifiers"] == [1]
-    assert "--invalid-identifiers" in without.path("plan.html").read_text()
+    default_plan = pair.plan(snapshot)
+    assert [loss.count for loss in losses_of(default_plan) if loss.kind == "identifiers"] == [1]
+    assert "--invalid-identifiers" in default_plan.path("plan.html").read_text()
     plan = pair.plan(snapshot, sends_invalid=True)
     assert "isbn" not in plan.facts.not_moved.by_field
     assert not [name for name in ("plan.html", ISSUES) if "--invalid-ident" in plan.path(name).read_text()]
@@ -116,7 +116,9 @@ def test_records_without_an_id_are_counted_in_the_source(pair: LibraryPair) -> N
     data = open_data(load_settings(pair.config))
     copies = [{"id": number, "publication_id": 1, "barcode": number} for number in ("A\t1", "A\t2")]
     records = {"publications": [{"id": 1, "title": "Tides"}], "locations": [], "hard_copies": copies}
-    snapshot = publish_records(data, {name: [json.dumps(one) for one in some] for name, some in records.items()})
+    snapshot = publish_records(
+        data, {name: [json.dumps(record) for record in entries] for name, entries in records.items()}
+    )
     plan = pair.plan(snapshot, resources=["hard_copies"])
     assert plan.facts.source.records["hard_copies"] == 2
     assert "2 records without an id cannot be sent." in headline(plan.facts, datetime.now(UTC))

@@ -73,9 +73,9 @@ def test_additional_fields_are_sent_in_the_form_in_which_they_are_compared(field
     """What is sent reads as itself, whatever the order of its members, and no value is lost without a word (I6)."""
     record = decode_record(text_of(Members(tuple(fields.items()))).encode())
     form = ADDITIONAL.form(record)
-    again = ADDITIONAL.form(decode_record(compact_json(form.values).encode()))
-    assert ADDITIONAL.compared(again.values) == ADDITIONAL.compared(form.values)
-    assert not again.unsent
+    second_form = ADDITIONAL.form(decode_record(compact_json(form.values).encode()))
+    assert ADDITIONAL.compared(second_form.values) == ADDITIONAL.compared(form.values)
+    assert not second_form.unsent
     for name, value in record.items():
         kept = name in form.values or name in form.unsent
         assert kept or is_empty(value) or is_empty(sendable(value))
@@ -124,9 +124,9 @@ def test_what_cannot_be_sent_is_listed(value: Any) -> None:
 @example(Members((("assets", Members(())),)), STANDARD_KINDS, GOOD)
 def test_any_record_reads_as_its_form(value: Any, kinds: Kinds, sent: frozenset[str]) -> None:
     pairs = value.pairs if isinstance(value, Members) else ()
-    for one in (value, Members((*pairs, ("id", 7)))):
-        check(text_of(one).encode(), kinds, sent)
-        check(compact_json(meaning(one)).encode(), kinds, sent)
+    for record in (value, Members((*pairs, ("id", 7)))):
+        check(text_of(record).encode(), kinds, sent)
+        check(compact_json(meaning(record)).encode(), kinds, sent)
 
 
 @pytest.mark.parametrize(

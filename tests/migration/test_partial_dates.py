@@ -75,8 +75,8 @@ def test_a_later_plan_takes_the_first_days_out_only_where_somebody_says_so(pair:
     """Without the option it does as the plan before."""
     snapshot = snapshot_of(pair, {1: "2021"})
     assert pair.apply(pair.plan(snapshot, first_days=True)).complete
-    again = pair.plan(snapshot)
-    assert (again.facts.empty, again.facts.first_days) == (True, True)
+    next_plan = pair.plan(snapshot)
+    assert (next_plan.facts.empty, next_plan.facts.first_days) == (True, True)
     plan = pair.plan(snapshot, first_days=False)
     assert [(row.payload, row.before) for row in plan.rows(Action.PATCH)] == [
         ({"published_on": None}, {"published_on": "2021-01-01"})

@@ -22,14 +22,14 @@ def test_uploads_are_signed_where_the_mapping_file_or_else_the_description_says(
         path = request.target.partition("?")[0]
         if path.endswith("/v3/swagger.yaml"):
             description = forwarded(request, pair.sandbox.url).body
-            for documented, other in PATHS.items():
+            for documented, own_path in PATHS.items():
                 assert f"/{documented}:".encode() in description
-                description = description.replace(f"/{documented}:".encode(), f"/{other}:".encode())
+                description = description.replace(f"/{documented}:".encode(), f"/{own_path}:".encode())
             return Answer(description)
         if any(path.endswith(f"/{documented}") for documented in PATHS):
             return Answer({"error": {"code": "NoRoute", "message": "no such address"}}, 404)
-        for documented, other in PATHS.items():
-            request = replace(request, target=request.target.replace(f"/v3/{other}", f"/v3/{documented}"))
+        for documented, own_path in PATHS.items():
+            request = replace(request, target=request.target.replace(f"/v3/{own_path}", f"/v3/{documented}"))
         return forwarded(request, pair.sandbox.url)
 
     with ScriptedServer(answer) as server:

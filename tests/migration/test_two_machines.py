@@ -30,8 +30,8 @@ __all__ = ["shared_s3"]
 @pytest.fixture
 def way(sandbox: SandboxProcess) -> Iterator[KillingWay]:
     """A proxy before both libraries, with one address for both machines."""
-    with KillingWay(sandbox.url) as one:
-        yield one
+    with KillingWay(sandbox.url) as proxy:
+        yield proxy
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def machine(  # noqa: PLR0917  fixtures
     def make(name: str) -> LibraryPair:
         config = tmp_path / name / "bookferry.toml"
         config.parent.mkdir()
-        source, new = (way.url + urlsplit(sandbox.base_url(one)).path for one in ("library", target))
+        source, new = (way.url + urlsplit(sandbox.base_url(tenant)).path for tenant in ("library", target))
         text = CONFIG.format(source=source, target=new, api="v2", signed=BASIC)
         text = text.replace('data = "library-data"\ntokens = "sign-ins"\n', SHARED.format(bucket=bucket))
         config.write_text(text)
@@ -70,83 +70,83 @@ def test_what_one_machine_planned_another_applies_and_the_first_verifies(
     machine: Callable[[str], LibraryPair], way: KillingWay
 ) -> None:
     """The other one is lost in the middle of a creation, after its effect: nothing is there twice."""
-    one, other = machine("one"), machine("other")
-    plan = one.plan(one.back_up())
+    first, second = machine("one"), machine("other")
+    plan = first.plan(first.back_up())
     creates = plan.facts.counts["publications"]["create"]
-    way.assert_kills(other.config, plan.name, "POST", "/publications$", "after")
-    assert 0 < len(one.publications()) < creates
-    applied = one.apply(find_plan(open_data(load_settings(one.config)), plan.name))
+    way.assert_kills(second.config, plan.name, "POST", "/publications$", "after")
+    assert 0 < len(first.publications()) < creates
+    applied = first.apply(find_plan(open_data(load_settings(first.config)), plan.name))
     assert applied.failed == 0
-    assert len(one.publications()) == creates
-    with other.migration() as migration:
-        there = find_plan(migration.data, plan.name)
-        assert (there.facts.seal, there.folder.parents[1]) == (plan.facts.seal, other.config.parent / "work")
-        assert migration.verify(there).equal
-    with one.migration() as migration:
+    assert len(first.publications()) == creates
+    with second.migration() as migration:
+        fetched = find_plan(migration.data, plan.name)
+        assert (fetched.facts.seal, fetched.folder.parents[1]) == (plan.facts.seal, second.config.parent / "work")
+        assert migration.verify(fetched).equal
+    with first.migration() as migration:
         names = {path.name for path in find_plan(migration.data, plan.name).folder.glob("verif*")}
-        assert names == {path.name for path in there.folder.glob("verif*")} != set()
-    assert other.plan(other.newest()).facts.empty
+        assert names == {path.name for path in fetched.folder.glob("verif*")} != set()
+    assert second.plan(second.newest()).facts.empty
 
 
 def test_decisions_of_two_machines_are_put_together_by_a_person(
     machine: Callable[[str], LibraryPair], tmp_path: Path
 ) -> None:
-    one, other = machine("one"), machine("other")
-    plan = one.plan(one.back_up())
+    first, second = machine("one"), machine("other")
+    plan = first.plan(first.back_up())
 
     def plans(pair: LibraryPair) -> Path:
         """The table of conflicts on a machine, after a command looked at its plans."""
         with pair.migration() as migration:
-            [found] = all_plans(migration.data)
-        return found.path(CONFLICTS)
+            [shared_plan] = all_plans(migration.data)
+        return shared_plan.path(CONFLICTS)
 
-    there = plans(other)
-    there.write_text(there.read_text() + "publications\t1\t\t\t\t\tskip\n")
-    plans(other)
-    assert plans(one).read_text().endswith("skip\n"), "edited on one side: it is copied"
-    here = plan.path(CONFLICTS)
-    here.write_text(here.read_text() + "publications\t2\t\t\t\t\tskip\n")
-    there.write_text(there.read_text() + "publications\t3\t\t\t\t\tskip\n")
-    plans(one)
+    second_table = plans(second)
+    second_table.write_text(second_table.read_text() + "publications\t1\t\t\t\t\tskip\n")
+    plans(second)
+    assert plans(first).read_text().endswith("skip\n"), "edited on one side: it is copied"
+    first_table = plan.path(CONFLICTS)
+    first_table.write_text(first_table.read_text() + "publications\t2\t\t\t\t\tskip\n")
+    second_table.write_text(second_table.read_text() + "publications\t3\t\t\t\t\tskip\n")
+    plans(first)
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="was edited on this machine and on another one"):
-            plans(other)
-    mine = there.rename(tmp_path / "mine.tsv")
-    assert "publications\t2" in plans(other).read_text()
-    assert mine.read_text().endswith("publications\t3\t\t\t\t\tskip\n")
-    there.write_text(here.read_text() + "publications\t3\t\t\t\t\tskip\n")
-    plans(other)
-    assert plans(one).read_text() == there.read_text()
+            plans(second)
+    renamed_table = second_table.rename(tmp_path / "mine.tsv")
+    assert "publications\t2" in plans(second).read_text()
+    assert renamed_table.read_text().endswith("publications\t3\t\t\t\t\tskip\n")
+    second_table.write_text(first_table.read_text() + "publications\t3\t\t\t\t\tskip\n")
+    plans(second)
+    assert plans(first).read_text() == second_table.read_text()
 
 
 def test_a_plan_is_there_as_a_whole_or_not_at_all(machine: Callable[[str], LibraryPair]) -> None:
     """Half uploaded or half fetched, it is none; rows that were changed are refused by the seal."""
-    one, other = machine("one"), machine("other")
-    plan = one.plan(one.back_up())
-    bucket = open_data(load_settings(one.config)).objects
+    first, second = machine("one"), machine("other")
+    plan = first.plan(first.back_up())
+    bucket = open_data(load_settings(first.config)).objects
     facts = bucket.read(f"{PLANS}/{plan.name}/{FACTS}")
     bucket.delete(f"{PLANS}/{plan.name}/{FACTS}")
-    with other.migration() as migration:
+    with second.migration() as migration:
         assert all_plans(migration.data) == []
     bucket.replace(f"{PLANS}/{plan.name}/{FACTS}", facts)
-    copy = other.config.parent / "work" / PLANS / plan.name
+    copy = second.config.parent / "work" / PLANS / plan.name
     copy.mkdir(parents=True)
     (copy / ROWS).write_bytes(bucket.read(f"{PLANS}/{plan.name}/{ROWS}"))
-    with other.migration() as migration:
-        assert [one.name for one in all_plans(migration.data)] == [plan.name]
+    with second.migration() as migration:
+        assert [listed.name for listed in all_plans(migration.data)] == [plan.name]
     files = {entry.key.removeprefix(f"{PLANS}/{plan.name}/") for entry in bucket.below(PLANS)}
     assert files == {str(path.relative_to(copy)) for path in copy.rglob("[!.]*") if path.is_file()}
     with (copy / ROWS).open("ab") as file:
         file.write(b"x")
     with pytest.raises(StopError, match="was altered since the plan was made"):
-        other.apply(find_plan(open_data(load_settings(other.config)), plan.name))
+        second.apply(find_plan(open_data(load_settings(second.config)), plan.name))
 
 
 def test_a_failure_of_the_bucket_at_the_end_hides_no_earlier_error(machine: Callable[[str], LibraryPair]) -> None:
-    one = machine("one")
-    plan = one.plan(one.back_up())
-    bucket = open_data(load_settings(one.config)).objects
-    with pytest.raises(RecordError, match="the first") as raised, one.migration() as migration:  # noqa: PT012
+    first = machine("one")
+    plan = first.plan(first.back_up())
+    bucket = open_data(load_settings(first.config)).objects
+    with pytest.raises(RecordError, match="the first") as raised, first.migration() as migration:  # noqa: PT012
         find_plan(migration.data, plan.name)
         bucket.replace(f"{PLANS}/{plan.name}/{CONFLICTS}", b"theirs")
         plan.path(CONFLICTS).write_bytes(b"mine")
@@ -160,18 +160,18 @@ def test_a_run_that_lost_its_lease_uploads_nothing_of_a_plan(
     machine: Callable[[str], LibraryPair], shared_place: Place
 ) -> None:
     """What its successor wrote counts."""
-    one, other = machine("one"), machine("other")
-    plan = one.plan(one.back_up())
-    with pytest.raises(StorageError, match="has lost the lease"), one.migration() as migration:  # noqa: PT012
+    first, second = machine("one"), machine("other")
+    plan = first.plan(first.back_up())
+    with pytest.raises(StorageError, match="has lost the lease"), first.migration() as migration:  # noqa: PT012
         migration.hold("new")
         (find_plan(migration.data, plan.name).folder / "written").write_bytes(b"by the first")
         with psycopg.connect(shared_place.address, autocommit=True) as connection:
             connection.execute("UPDATE bookferry_state.leases SET owner = NULL, fence = fence + 1")
-    bucket = open_data(load_settings(one.config)).objects
+    bucket = open_data(load_settings(first.config)).objects
     assert bucket.size(f"{PLANS}/{plan.name}/written") is None
-    with other.migration() as migration:
+    with second.migration() as migration:
         migration.hold("new")
         (find_plan(migration.data, plan.name).folder / "written").write_bytes(b"by the successor")
-    with one.migration() as migration:
+    with first.migration() as migration:
         find_plan(migration.data, plan.name)
     assert bucket.read(f"{PLANS}/{plan.name}/written") == b"by the successor"

@@ -29,7 +29,7 @@ def asked_learners(
     key: str = "code",
     **resources: tuple[Coded, Coded],
 ) -> dict[str, TypeLearner]:
-    """What is learned of copies, of locations, which have these codes and names in the source and the target, and of others.
+    """What is learned of copies, of locations, which have these codes and names in the source and the target, and of other `resources`.
 
     `key`: the field with the codes.
     """
@@ -91,7 +91,7 @@ def test_of_codes_that_two_resources_have_those_of_each_are_asked(tmp_path: Path
 
 
 def test_the_number_of_a_location_is_a_code(tmp_path: Path) -> None:
-    """In the record that it names it counts nothing."""
+    """In the record that it names, it is no quantity."""
     copies = [{"id": n, "barcode": f"B{n}", "branch": n + 30} for n in (1, 2)]
     source_codes, target_codes = [(31, "Main stack"), (32, "Depot")], [(32, "Main stack"), (31, "Depot")]
     learners = asked_learners(tmp_path, copies, source_codes, target_codes, key="number")

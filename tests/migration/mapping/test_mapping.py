@@ -946,13 +946,13 @@ def test_the_name_of_something_else_within_a_record_is_no_key(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("value", ["yes", "1", "true", 1])
-@pytest.mark.parametrize("within", ["", "object", "list"])
-def test_what_stands_for_a_boolean_is_asked_at_any_depth(tmp_path: Path, value: Any, within: str) -> None:
+@pytest.mark.parametrize("container", ["", "object", "list"])
+def test_what_stands_for_a_boolean_is_asked_at_any_depth(tmp_path: Path, value: Any, container: str) -> None:
     flag = of_type("boolean")
     in_object = of_type("object", members={"lost": flag, "by": of_type("string")})
-    described = {"": flag, "object": in_object, "list": of_type("array", entries=in_object)}[within]
+    described = {"": flag, "object": in_object, "list": of_type("array", entries=in_object)}[container]
     records: list[Json] = [
-        {"id": n, "title": f"T{n}", "state": {"": lost, "object": {"lost": lost}, "list": [{"lost": lost}]}[within]}
+        {"id": n, "title": f"T{n}", "state": {"": lost, "object": {"lost": lost}, "list": [{"lost": lost}]}[container]}
         for n, lost in enumerate((value, value, False), 1)
     ]
     text = text_of([learner_of(tmp_path, records, takes(title="string", state=described))])

@@ -109,9 +109,9 @@ def contents_of(pair: LibraryPair, library: str | None = None) -> Counter[str]:
 
     def describe(resource: str, record: dict[str, object]) -> str:
         plain = {key: value for key, value in record.items() if key not in {"id", "completed_at", "assets", "cover"}}
-        for key, other in REFERENCES.items():
+        for key, named_resource in REFERENCES.items():
             if plain.get(key) is not None:
-                plain[key] = names[other][plain[key]]
+                plain[key] = names[named_resource][plain[key]]
         if "publication_ids" in plain:
             plain["publication_ids"] = sorted(names["publications"][number] for number in record["publication_ids"])
         if plain.get("contributor"):

@@ -43,11 +43,11 @@ def test_apply_and_undo_of_every_resource_survive_faults_and_kills(
         with RoughWay(target.sandbox.url, share, dice.randrange(1000), faults) as way:
             rough = target.through_proxy(way.url, token_seconds=2)
             plan = rough.plan(rough.newest(), resources=ALL_RESOURCES)
-            for what in ("apply", "undo"):
-                most = KILLS - kills[what]
-                kills[what] += run_killed(rough.config, plan.name, dice, most=most, longest=4.0, what=what)
+            for command in ("apply", "undo"):
+                most = KILLS - kills[command]
+                kills[command] += run_killed(rough.config, plan.name, dice, most=most, longest=4.0, command=command)
                 pair.sandbox.change(target.target, oauth={"access_token_seconds": 3600})
-                assert what == "undo" or contents_of(target) == expected
+                assert command == "undo" or contents_of(target) == expected
         left = contents_of(target)
         assert not before - left
         assert {record.split()[0] for record in left - before} <= {*UNDELETED}

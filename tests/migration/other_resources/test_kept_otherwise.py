@@ -28,8 +28,8 @@ def test_every_later_plan_names_it_and_none_patches_it(pair: LibraryPair) -> Non
     """Of people only the names of fields."""
     with _ShorterWay(pair.sandbox.url, most=12) as way:
         through = pair.through_proxy(way.url)
-        someone = max(records_of(pair, "users"))
-        pair.call("DELETE", f"users/{someone}")
+        user = max(records_of(pair, "users"))
+        pair.call("DELETE", f"users/{user}")
         snapshot = through.newest()
         first = through.apply(through.plan(snapshot, resources=RESOURCES))
         assert (first.failed, first.left) == (0, 0), first.failures
@@ -46,8 +46,8 @@ def test_every_later_plan_names_it_and_none_patches_it(pair: LibraryPair) -> Non
             proof = through.verify(plan)
             assert not proof.equal
             assert {(finding.resource, finding.source_id) for finding in proof.findings} == {*kept}
-            known = "the service keeps it otherwise than an earlier plan sent it"
-            assert all(finding.lacking or finding.problem.endswith(known) for finding in proof.findings)
+            reason = "the service keeps it otherwise than an earlier plan sent it"
+            assert all(finding.lacking or finding.problem.endswith(reason) for finding in proof.findings)
             shortened = [finding for finding in proof.findings if finding.field == "publication_ids"]
             assert shortened
             assert all(finding.found in finding.wanted.split("; ") for finding in shortened), shortened

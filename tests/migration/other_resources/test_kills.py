@@ -26,37 +26,40 @@ pytestmark = pytest.mark.long
 RESOURCES = ["authorities", "collections"]
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_process_killed_beside_authorities_of_the_service_leaves_nothing_lost_and_nothing_twice(
-    pair: LibraryPair, when: str
+    pair: LibraryPair, moment: str
 ) -> None:
-    """Within the creation of an authority beside them."""
+    """Killed while it creates an authority that the service does not make."""
     make_authorities(pair)
     with KillingWay(pair.sandbox.url) as way:
         through = pair.through_proxy(way.url)
         snapshot = through.newest()
         plan = through.plan(snapshot, resources=RESOURCES)
-        wanted = names(pair) + Counter((row.payload["name"], row.payload["kind"]) for row in creates(plan))
+        expected = names(pair) + Counter((row.payload["name"], row.payload["kind"]) for row in creates(plan))
         made = of_authors(plan)
-        way.assert_kills(through.config, plan.name, "POST", r"/authorities(/\d+)?$", when)
+        way.assert_kills(through.config, plan.name, "POST", r"/authorities(/\d+)?$", moment)
         applied = through.apply(plan)
         assert (applied.failed, applied.appeared) == (0, len(made))
         check_completed(through, snapshot, made)
-        assert Counter({one: number for one, number in names(pair).items() if one in wanted}) == wanted
+        assert (
+            Counter({authority: number for authority, number in names(pair).items() if authority in expected})
+            == expected
+        )
 
 
-@pytest.mark.parametrize(("when", "sent_again"), [("before", 2), ("after", 1)])
+@pytest.mark.parametrize(("moment", "sent_again"), [("before", 2), ("after", 1)])
 def test_a_process_killed_within_a_merge_looks_it_up_before_it_goes_on(
-    pair: LibraryPair, when: str, sent_again: int
+    pair: LibraryPair, moment: str, sent_again: int
 ) -> None:
     """What had its effect is not sent again."""
     with KillingWay(pair.sandbox.url) as way:
         through = pair.through_proxy(way.url)
         snapshot: Snapshot = through.newest()
         plan, _source_id, ids = decided(through, snapshot)
-        way.assert_kills(through.config, plan.name, "PATCH", "/merge$", when)
+        way.assert_kills(through.config, plan.name, "PATCH", "/merge$", moment)
         sent = len(merges(through))
-        assert sent == (0 if when == "before" else 1)
+        assert sent == (0 if moment == "before" else 1)
         assert through.apply(plan).failed == 0
         assert len(merges(through)) - sent == sent_again
         check_merged(through, snapshot, plan, ids)

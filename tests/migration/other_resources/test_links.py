@@ -113,10 +113,10 @@ def make_hierarchy(library: LibraryPair, verb: str) -> None:
     """A parent before its child, one after it, a collection in itself, a circle of two, and a list of children."""
     records = [{"name": name, "description": f"About {name}"} for name in (BEFORE, AFTER, ITSELF, ONE, OTHER)]
     made = [library.call("POST", "collections", record) for record in records]
-    before, after, itself, one, other = (record["id"] for record in made)
+    before, after, itself, first, second = (record["id"] for record in made)
     [task, *_] = records_of(library, "tasks")
     about = [("Task", task), ("Collection", after)]
-    wholes = {one["id"]: record for one, record in zip(made, records, strict=True)}
+    wholes = {collection["id"]: record for collection, record in zip(made, records, strict=True)}
     for number, change in {
         after: {
             "parent_id": before,
@@ -125,24 +125,24 @@ def make_hierarchy(library: LibraryPair, verb: str) -> None:
             "origin": {"collection_id": before, "task_id": task, "note": "by hand"},
         },
         before: {
-            "child_ids": [after, other],
+            "child_ids": [after, second],
             "open_task_id": task,
             "about": [{"item_type": kind, "item_id": number} for kind, number in about],
             "beside": [
-                {"collection_id": one, "task_id": task, "note": "left"},
-                {"collection_id": other, "note": "right"},
+                {"collection_id": first, "task_id": task, "note": "left"},
+                {"collection_id": second, "note": "right"},
             ],
         },
         itself: {"parent_id": itself, "subject_type": "Task", "subject_id": task},
-        one: {"parent_id": other},
-        other: {"parent_id": one},
+        first: {"parent_id": second},
+        second: {"parent_id": first},
     }.items():
         library.call(verb, f"collections/{number}", {**wholes[number], **change})
     publications, user = records_of(library, "publications"), max(records_of(library, "users"))
     author = {"name": "Ada", "type": "person", "orcid": "0000-0002-1825-0097", "user": {"id": user}}
     original = publications[min(publications)]
     links = {
-        "collection_ids": [other, one],
+        "collection_ids": [second, first],
         "reviewing_user_id": str(user),
         "translation_of": {"id": original["id"], "name": original["title"]},
         "authors": [
@@ -178,18 +178,18 @@ def meaning(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str,
             ],
             "named by": sorted(
                 (
-                    one["title"],
-                    users[one["reviewing_user_id"]],
-                    publications[one["translation_of"]["id"]]["title"],
-                    [author["name"] for author in one["authors"]],
+                    publication["title"],
+                    users[publication["reviewing_user_id"]],
+                    publications[publication["translation_of"]["id"]]["title"],
+                    [author["name"] for author in publication["authors"]],
                     [
                         (author["orcid"], authorities[author["authority_id"]], users[str(author["user"]["id"])])
-                        for author in one["authors"]
+                        for author in publication["authors"]
                         if author["name"] == "Ada"
                     ],
                 )
-                for one in publications.values()
-                if number in (one["collection_ids"] or ())
+                for publication in publications.values()
+                if number in (publication["collection_ids"] or ())
             ),
         }
         for number, record in collections.items()
@@ -197,15 +197,15 @@ def meaning(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str,
 
 
 def moved(pair: LibraryPair, tenant: str | None = None) -> dict[str, dict[str, Any]]:
-    found = meaning(pair, tenant)
-    return {name: found[name] for name in (BEFORE, AFTER, ITSELF, ONE, OTHER)}
+    collections = meaning(pair, tenant)
+    return {name: collections[name] for name in (BEFORE, AFTER, ITSELF, ONE, OTHER)}
 
 
 def links_of(plan: Plan) -> dict[str, set[str]]:
     """Title of each collection that gets references by a second request → those fields."""
     rows = plan_rows(plan, "collections", Action.CREATE, Action.PATCH)
-    found = {row.title or "": {name for name, one in row.references.items() if one.later} for row in rows}
-    return {title: names for title, names in found.items() if names}
+    links = {row.title or "": {name for name, reference in row.references.items() if reference.later} for row in rows}
+    return {title: names for title, names in links.items() if names}
 
 
 @pytest.mark.long
@@ -252,7 +252,7 @@ def test_references_within_a_resource_and_to_later_ones_are_moved_and_taken_back
     supposed = pair.undo(plan, really=False)
     undone = pair.undo(plan, really=True)
     assert (supposed.deleted, supposed.left) == (undone.deleted, undone.left)
-    assert {one.resource for one in undone.findings} <= {"authorities", "tasks"}
+    assert {finding.resource for finding in undone.findings} <= {"authorities", "tasks"}
     assert meaning(pair) == before
 
 
@@ -280,13 +280,13 @@ def test_authors_are_there_before_the_records_to_which_they_lead(pair: LibraryPa
     with pytest.raises(StopError, match=f"was to be linked as {publication}, and people changed that"):
         pair.apply(plan)
     pair.call("PATCH", f"publications/{publication}", {"authors": authors})
-    [waiting] = [found for found in pair.verify(plan).findings if found.field == "authors"]
+    [waiting] = [finding for finding in pair.verify(plan).findings if finding.field == "authors"]
     assert (waiting.wanted, waiting.problem) == ("", "it is not linked yet to all records to which it refers")
     pair.apply(pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES))
     assert moved(pair) == moved(pair, "library")
     assert pair.plan(back_up(pair, "third"), resources=ALL_RESOURCES).facts.empty
-    without = pair.plan(back_up(pair, "fourth"), resources=("publications",))
-    assert without.facts.empty, "the target keeps what this plan knows nothing of"
+    publications_plan = pair.plan(back_up(pair, "fourth"), resources=("publications",))
+    assert publications_plan.facts.empty, "the target keeps what this plan knows nothing of"
     assert moved(pair) == moved(pair, "library")
 
 
@@ -352,7 +352,7 @@ def test_a_link_leads_to_the_record_that_is_created_beside_one_of_the_same_name(
     linked = record_named(records_of(pair, "publications"), record["title"], "title")
     made = max(
         records_of(pair, "collections").values(),
-        key=lambda one: one["label"] == "Same" and len(one["kept_publications"]),
+        key=lambda collection: collection["label"] == "Same" and len(collection["kept_publications"]),
     )
     assert linked["collection_ids"] == [made["id"]]
     assert (made["label"], made["kept_publications"]) == ("Same", [linked["id"]])
@@ -366,7 +366,7 @@ def test_nothing_refers_to_a_record_of_the_same_name_with_another_parent_before_
 ) -> None:
     """As a shelf of the same name stands in another room: only a person knows whether it is that shelf."""
     elsewhere = pair.call("POST", "collections", {"name": "Elsewhere", "description": "Another room"})["id"]
-    same = {
+    namesakes = {
         name: pair.call("POST", "collections", {"name": name, "description": f"About {name}", "parent_id": elsewhere})[
             "id"
         ]
@@ -374,17 +374,17 @@ def test_nothing_refers_to_a_record_of_the_same_name_with_another_parent_before_
     }
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
     conflicts = {row.title: row for row in plan.rows(Action.CONFLICT)}
-    assert {name: row.candidates for name, row in conflicts.items()} == {name: [same[name]] for name in names}
+    assert {name: row.candidates for name, row in conflicts.items()} == {name: [namesakes[name]] for name in names}
     assert {row.reason for row in conflicts.values()} == {"fields_differ"}
     pair.apply(plan)
     collections, publications = records_of(pair, "collections"), records_of(pair, "publications")
     referred = {number for record in publications.values() for number in record["collection_ids"] or ()}
-    referred |= {record["parent_id"] for number, record in collections.items() if number not in same.values()}
-    assert referred.isdisjoint(same.values())
+    referred |= {record["parent_id"] for number, record in collections.items() if number not in namesakes.values()}
+    assert referred.isdisjoint(namesakes.values())
     for row in conflicts.values():
         decide(plan, "collections", row.source_id, "create")
     pair.apply(pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES))
-    for number in same.values():
+    for number in namesakes.values():
         assert records_of(pair, "collections")[number]["parent_id"] == elsewhere
         pair.call("DELETE", f"collections/{number}")
     assert moved(pair) == moved(pair, "library")
@@ -395,13 +395,13 @@ def test_a_reference_that_people_set_meanwhile_stays(pair: LibraryPair) -> None:
     """Undo keeps the record that people changed, with what they set; a new plan asks them."""
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
     pair.apply(plan)
-    there = records_of(pair, "collections")
-    one, itself = (record_named(there, name)["id"] for name in (ONE, ITSELF))
-    pair.call("PATCH", f"collections/{one}", {"parent_id": itself})
+    collections = records_of(pair, "collections")
+    first, itself = (record_named(collections, name)["id"] for name in (ONE, ITSELF))
+    pair.call("PATCH", f"collections/{first}", {"parent_id": itself})
     [row] = pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).rows(Action.CONFLICT)
     assert (row.title, row.reason, [*row.differing]) == (ONE, "edited_in_target", ["parent_id"])
     pair.undo(plan, really=True)
-    assert records_of(pair, "collections")[one]["parent_id"] == itself
+    assert records_of(pair, "collections")[first]["parent_id"] == itself
 
 
 @pytest.mark.long
@@ -412,8 +412,8 @@ def test_killed_between_the_creation_and_the_link_it_goes_on(pair: LibraryPair, 
     plan = pair.plan(back_up(pair, "run"), resources=ALL_RESOURCES)
     assert die(pair, plan, "apply", moment) == -signal.SIGKILL
     assert len(records_of(pair, "collections")) == len(before) + len(moved(pair)), "all are created"
-    done = pair.status(plan).done["links"]
-    assert done < len(links_of(plan))
+    links_done = pair.status(plan).done["links"]
+    assert links_done < len(links_of(plan))
     applied = pair.apply(plan)
     assert ([failure.problem for failure in applied.failures], applied.created) == ([], 0)
     assert moved(pair) == moved(pair, "library")
@@ -422,25 +422,25 @@ def test_killed_between_the_creation_and_the_link_it_goes_on(pair: LibraryPair, 
     assert pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES).facts.empty
     assert die(pair, plan, "undo", moment) == -signal.SIGKILL
     undone = pair.undo(plan, really=True)
-    assert {one.resource for one in undone.findings} <= {"authorities", "tasks"}
+    assert {finding.resource for finding in undone.findings} <= {"authorities", "tasks"}
     assert meaning(pair) == before
 
 
-def die(pair: LibraryPair, plan: Plan, what: str, moment: str) -> int | None:
+def die(pair: LibraryPair, plan: Plan, command: str, moment: str) -> int | None:
     """Apply or undo a plan in a process that is killed; returns its exit status."""
-    process = start(killed, pair.config, plan.name, what, moment)
+    process = start(killed, pair.config, plan.name, command, moment)
     process.join(120)
     return process.exitcode
 
 
-def killed(config: Path, plan: str, what: str, moment: str) -> None:
+def killed(config: Path, plan: str, command: str, moment: str) -> None:
     """Kills its process just before, or just after, it first sets a parent; of an undo, before it first deletes a collection."""
 
     def is_it(_client: LibraryClient, method: str, path: str, body: Any = None) -> bool:
-        wanted = method == "DELETE" if what == "undo" else method == "PATCH" and "parent_id" in body
-        return wanted and path.startswith("collections/")
+        matches = method == "DELETE" if command == "undo" else method == "PATCH" and "parent_id" in body
+        return matches and path.startswith("collections/")
 
     kill_at(LibraryClient, "write", moment, is_it)
     with Migration(load_settings(config), clock=FastClock()) as migration:
-        found = find_plan(migration.data, plan)
-        migration.undo(found, really=True) if what == "undo" else migration.apply(found)
+        loaded_plan = find_plan(migration.data, plan)
+        migration.undo(loaded_plan, really=True) if command == "undo" else migration.apply(loaded_plan)

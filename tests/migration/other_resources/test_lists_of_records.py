@@ -123,7 +123,7 @@ def test_an_undo_removes_the_members_that_the_plan_added_and_no_others(pair: Lib
         assert pair.apply(plan).failed == 0
         added = sum(map(len, members_of(pair, pair.target).values())) - sum(map(len, before.values()))
         dry_run = pair.undo(plan)
-        way.assert_kills(pair.config, plan.name, "DELETE", path, "after", what="undo")
+        way.assert_kills(pair.config, plan.name, "DELETE", path, "after", command="undo")
         undone = pair.undo(plan, really=True)
     collection, book = records_of(pair, "collections")[number]["name"], titles(pair)[by_people]
     assert members_of(pair, pair.target) == before | {collection: sorted([*before[collection], book])}
@@ -191,9 +191,9 @@ LISTS: dict[str, Any] = {
     },
 }
 LIST_OF = {
-    f"{resource}/{{}}/{name}": (of.get("key", "id"), of["of"])
+    f"{resource}/{{}}/{name}": (form.get("key", "id"), form["of"])
     for resource, shape in LISTS.items()
-    for name, of in shape["lists"].items()
+    for name, form in shape["lists"].items()
 }
 """Path of a list → the key of an entry, and the resource of its records."""
 
@@ -212,9 +212,9 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(
     pair.config.write_text('personal_key_env = "TEST_PERSONAL_KEY"\n' + pair.config.read_text())
     source = pair.library()
     source.call("POST", "publications", {"title": "Another book"})
-    for path, (key, of) in LIST_OF.items():
+    for path, (key, resource) in LIST_OF.items():
         owner = max(records_of(source, path.partition("/")[0]))
-        for number in sorted(records_of(source, of))[:2]:
+        for number in sorted(records_of(source, resource))[:2]:
             source.call("POST", path.format(owner), {key: number})
     snapshot = back_up(pair, "run")
     assert (snapshot.manifest.complete, snapshot.manifest.not_read) == (True, [])
@@ -255,22 +255,22 @@ def test_lists_of_any_name_are_moved_where_their_records_are_known(
     assert pair.status(last).lacking.writes == 1
     pair.undo(later, really=True)
     undone = pair.undo(plan, really=True)
-    assert [one for one in undone.findings if "a person must remove it there" in one.problem]
+    assert [finding for finding in undone.findings if "a person must remove it there" in finding.problem]
     removed = [path for method, path in pair.writes() if method == "DELETE" and "/users/" in path]
     assert [path for path in removed if re.fullmatch("/api/v3/users/[0-9]+/collections/[0-9]+", path)], removed
 
 
 def assert_same_lists(source: LibraryPair, target: LibraryPair, lists: Mapping[str, tuple[str, str]]) -> None:
     """The target has the entries of the source, by the names of the records. `lists`: path → key of a link, and resource of its records."""
-    for path, (key, of) in lists.items():
-        of_source, of_target = (sorted(_names_in(library, path, key, of)) for library in (source, target))
+    for path, (key, resource) in lists.items():
+        of_source, of_target = (sorted(_names_in(library, path, key, resource)) for library in (source, target))
         assert of_source, path
         assert Counter(of_source) <= Counter(of_target), path
 
 
-def _names_in(library: LibraryPair, path: str, key: str, of: str) -> Iterator[tuple[str, str]]:
+def _names_in(library: LibraryPair, path: str, key: str, resource: str) -> Iterator[tuple[str, str]]:
     """Yield the name of a record, and that of an entry of its list."""
-    names = {number: name_of(record) for number, record in records_of(library, of).items()}
+    names = {number: name_of(record) for number, record in records_of(library, resource).items()}
     for number, record in records_of(library, path.partition("/")[0]).items():
         for entry in library.call("GET", path.format(number))["records"]:
             link = entry.get(key.removesuffix("_id"), entry) if "_" in key else entry
@@ -302,14 +302,14 @@ def test_what_an_entry_says_beside_the_link_is_named_and_its_own_number_is_no_li
         "publication_ids": "publications publication_id",
         "user_ids": "users user_id",
     }
-    why = {(row.source_id, name): code for row in plan_rows(plan, "collections") for name, code in row.why.items()}
+    reasons = {(row.source_id, name): code for row in plan_rows(plan, "collections") for name, code in row.why.items()}
     members = {
         number: source.call("GET", f"collections/{number}/publications")["records"]
         for number in records_of(source, "collections")
     }
     assert {(number, "publication_entries") for number, entries in members.items() if entries} | {
         (collection, name) for name in ("editor_ids", "user_entries")
-    } == why.keys() - {(number, "description") for number in members}
+    } == reasons.keys() - {(number, "description") for number in members}
     applied = pair.apply(plan)
     assert (applied.failed, pair.verify(plan).equal) == (0, False)
     assert not [path for _method, path in pair.writes() if path.endswith("/editors")]
@@ -342,10 +342,10 @@ def test_a_reference_that_leads_elsewhere_is_found_by_verify(pair: LibraryPair) 
     """All else of the record is equal, and the number is one that the target has."""
     plan = pair.plan(back_up(pair, "run"), resources=("hard_copies",))
     pair.apply(plan)
-    (number, copy), (_, other), *_ = records_of(pair, "hard_copies").items()
-    assert copy["publication_id"] != other["publication_id"]
-    pair.call("PATCH", f"hard_copies/{number}", {"publication_id": other["publication_id"]})
+    (number, copy), (_, other_copy), *_ = records_of(pair, "hard_copies").items()
+    assert copy["publication_id"] != other_copy["publication_id"]
+    pair.call("PATCH", f"hard_copies/{number}", {"publication_id": other_copy["publication_id"]})
     proof = pair.verify(plan)
     [finding] = proof.findings
-    found = finding.resource, finding.code, finding.field
-    assert (proof.equal, found) == (False, ("hard_copies", "differing", "publication_id"))
+    summary = finding.resource, finding.code, finding.field
+    assert (proof.equal, summary) == (False, ("hard_copies", "differing", "publication_id"))

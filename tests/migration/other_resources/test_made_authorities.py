@@ -29,8 +29,8 @@ def make_authorities(pair: LibraryPair, manner: str = "matched") -> None:
 
 
 def names(pair: LibraryPair) -> Counter[tuple[str, str]]:
-    """Name and kind → authorities of the target."""
-    return Counter((one["name"], one["kind"]) for one in records_of(pair, "authorities").values())
+    """Name and kind → how many authorities of the target have them."""
+    return Counter((record["name"], record["kind"]) for record in records_of(pair, "authorities").values())
 
 
 def creates(plan: Plan) -> list[PlanRow]:
@@ -40,7 +40,7 @@ def creates(plan: Plan) -> list[PlanRow]:
 def of_authors(plan: Plan) -> set[tuple[str, str]]:
     """Name and kind of the planned authorities that the service makes itself."""
     publications = plan_rows(plan, "publications", Action.CREATE)
-    authors = {(one["name"], one["type"]) for row in publications for one in row.payload.get("authors", ())}
+    authors = {(author["name"], author["type"]) for row in publications for author in row.payload.get("authors", ())}
     return authors & {(row.payload["name"], row.payload["kind"]) for row in creates(plan)}
 
 
@@ -56,7 +56,7 @@ def check_completed(pair: LibraryPair, snapshot: Snapshot, made: set[tuple[str, 
     applied = pair.apply(plan)
     assert (applied.failed, applied.left, applied.lacking.writes) == (0, 0, 0)
     assert pair.verify(plan).as_planned
-    assert max(names(pair)[one] for one in made) == 1
+    assert max(names(pair)[authority] for authority in made) == 1
     assert record_named(records_of(pair, "authorities"), WITH_VARIANTS)["variants"] == VARIANTS
     assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["authorities"]} == {"unchanged"}
 
@@ -76,10 +76,10 @@ def test_authorities_that_the_service_made_are_left_and_the_next_plan_adds_what_
     assert result.left >= result.appeared
     assert posts(pair) == len(creates(plan)) - len(made) > 0
     assert pair.requests() - before == result.requests < plan.facts.requests
-    assert {names(pair)[one] for one in made} == {1}
+    assert {names(pair)[authority] for authority in made} == {1}
     writes = len(pair.writes())
-    again = pair.apply(plan)
-    assert (again.appeared, again.failed, len(pair.writes())) == (len(made), 0, writes)
+    second_apply = pair.apply(plan)
+    assert (second_apply.appeared, second_apply.failed, len(pair.writes())) == (len(made), 0, writes)
     check_completed(pair, snapshot, made)
 
 
@@ -107,15 +107,15 @@ def test_of_two_records_of_one_name_one_is_left_and_one_is_created(pair: Library
     before = records_of(pair, "authorities", "library")
     twin = source.call("POST", "authorities", {"name": WITH_VARIANTS, "kind": "person"})
     try:
-        both = back_up(pair, "twins")
+        twin_snapshot = back_up(pair, "twins")
     finally:
         [author] = [number for number, kept in before.items() if kept["name"] == WITH_VARIANTS]
         source.call("PATCH", f"authorities/{twin['id']}/merge", {"into_id": author})
         assert records_of(pair, "authorities", "library") == before
-    plan = pair.plan(both, resources=RESOURCES)
+    plan = pair.plan(twin_snapshot, resources=RESOURCES)
     make_authorities(pair)
     assert pair.apply(plan).appeared == len(of_authors(plan))
-    later = pair.plan(both, resources=RESOURCES)
+    later = pair.plan(twin_snapshot, resources=RESOURCES)
     assert pair.apply(later).failed == 0
     assert names(pair)[WITH_VARIANTS, "person"] == 2
     assert pair.verify(later).as_planned

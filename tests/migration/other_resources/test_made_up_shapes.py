@@ -1,4 +1,4 @@
-"""Thirty libraries of made-up shapes move whole, and a comparison that shares no code with Bookferry's says so."""
+"""Libraries of made-up shapes move whole, and a comparison that shares no code with Bookferry's says so."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ class Libraries:
 
     def _names(self, library: str | None) -> dict[str, dict[int, str]]:
         """Resource → id → the name of that record."""
-        own = {
+        own_names = {
             resource: next((key for key, field in self._fields(resource) if field.get("from") == native), native)
             for resource, native in OWN_NAMES.items()
         }
         return {
             resource: {number: record[name] for number, record in records_of(self.pair, resource, library).items()}
-            for resource, name in (own | NAMED_BY).items()
+            for resource, name in (own_names | NAMED_BY).items()
         }
 
     def _fields(self, resource: str) -> Iterable[tuple[str, Json]]:
@@ -146,10 +146,10 @@ def _reference(key: str, names: Mapping[int, str], place: int) -> Any:
     numbers = sorted(names)
     order = (1, 0, 2, 5, 3, 4)
     shape = OWN_REFERENCES[key] if key in OWN_REFERENCES else LINKS[key][1]
-    found = [numbers[order[place] % len(numbers)], numbers[-1]][: 1 + place % 2]
+    chosen = [numbers[order[place] % len(numbers)], numbers[-1]][: 1 + place % 2]
     kind = shape["schema"]["type"]
     is_object = "object" in (shape["schema"]["items"]["type"] if kind == "array" else kind)
-    values = [{"id": number, "name": names[number]} if is_object else number for number in dict.fromkeys(found)]
+    values = [{"id": number, "name": names[number]} if is_object else number for number in dict.fromkeys(chosen)]
     return values if kind == "array" else values[0]
 
 
@@ -187,8 +187,8 @@ def assert_staged(snapshot: Snapshot, resource: str, records: Records) -> None:
                 columns = {column: value for column, value in row.items() if column not in {"id", "residue"}}
                 staged.setdefault(number, set()).update(leaves(columns))
     for number, record in records.items():
-        wanted = {*leaves({name: value for name, value in record.items() if name != "id"})}
-        assert wanted <= staged[number], (resource, sorted(wanted - staged[number]), record)
+        expected = {*leaves({name: value for name, value in record.items() if name != "id"})}
+        assert expected <= staged[number], (resource, sorted(expected - staged[number]), record)
 
 
 def map_fields(libraries: Libraries, snapshot: Snapshot) -> list[str]:
@@ -202,13 +202,13 @@ def map_fields(libraries: Libraries, snapshot: Snapshot) -> list[str]:
         line = line.replace('leads_to = "?"', f'leads_to = "{answer}"')
         lines[question.line - 1] = re.sub(r'("?[^"{]+"?) = "\?"', r"\1 = \1", line)
     mapping.path.write_text("\n".join(lines), encoding="utf-8")
-    again = libraries.pair.map(snapshot)
-    assert (again.text, again.questions()) == ("\n".join(lines), [])
+    second_mapping = libraries.pair.map(snapshot)
+    assert (second_mapping.text, second_mapping.questions()) == ("\n".join(lines), [])
     return asked
 
 
 def move(libraries: Libraries) -> Snapshot:
-    """Move a library."""
+    """Back up, map, plan, apply and verify; returns the snapshot."""
     pair = libraries.pair
     snapshot = back_up(pair, "run")
     assert snapshot.manifest.complete, snapshot.manifest.problems
@@ -247,13 +247,13 @@ def check(shapes: Json, folder: Path) -> None:
         snapshot = move(libraries)
         for resource in NAMES:
             assert_staged(snapshot, resource, records_of(pair, resource, "library"))
-        wanted, now = libraries.dump("library"), libraries.dump(None)
+        expected, in_target = libraries.dump("library"), libraries.dump(None)
         for resource in (*NAMES, "publications"):
-            missing = sorted({*wanted[resource]} - {*before[resource]} - {*now[resource]})
-            strange = sorted({*now[resource]} - {*before[resource]} - {*wanted[resource]})
+            missing = sorted({*expected[resource]} - {*before[resource]} - {*in_target[resource]})
+            strange = sorted({*in_target[resource]} - {*before[resource]} - {*expected[resource]})
             assert (missing, strange) == ([], []), (resource, missing, strange)
-        second = pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES)
-        assert second.facts.empty, second.facts.counts
+        second_plan = pair.plan(back_up(pair, "second"), resources=ALL_RESOURCES)
+        assert second_plan.facts.empty, second_plan.facts.counts
         loaded = load_settings(pair.config)
         drilled = drill(loaded, open_data(loaded), snapshot, now=NOW)
         assert drilled.ok

@@ -105,8 +105,8 @@ def test_questions_are_answered_and_followed(few_sandbox: SandboxProcess, tmp_pa
         text = text.replace(f'{name} = {{ leads_to = "?"', f'{name} = {{ leads_to = "nothing"')
     text = text.replace('fill = "?"', 'fill = "east"')
     text = text.replace('"kept/ref" = { leads_to = "?"', '"kept/ref" = { leads_to = "publications"')
-    for ours, theirs in KINDS.items():
-        text = text.replace(f'{ours} = "?"', f'{ours} = "{theirs}"')
+    for source_word, target_word in KINDS.items():
+        text = text.replace(f'{source_word} = "?"', f'{source_word} = "{target_word}"')
     mapping.path.write_text(f"{text}\n# signed: the librarian\n")
     assert pair.map(snapshot).text == f"{text}\n# signed: the librarian\n"
 
@@ -123,11 +123,14 @@ def test_questions_are_answered_and_followed(few_sandbox: SandboxProcess, tmp_pa
     alone = pair.plan(snapshot, resources=["collections"])  # read because the file leads there
     assert [str(loss) for loss in losses_of(alone) if "kept" in str(loss)] == []
 
-    ours, theirs = (
+    source_records, target_records = (
         {resource: records_of(pair, resource, library) for resource in ALL_RESOURCES} for library in ("library", None)
     )
     titles, places = (
-        [{number: record[name] for number, record in side[resource].items()} for side in (ours, theirs)]
+        [
+            {number: record[name] for number, record in side[resource].items()}
+            for side in (source_records, target_records)
+        ]
         for resource, name in (("publications", "title"), ("locations", "name"))
     )
     kept = [
@@ -135,21 +138,23 @@ def test_questions_are_answered_and_followed(few_sandbox: SandboxProcess, tmp_pa
             record["name"]: (title[record["kept"]["ref"]], record["kept"]["by"])
             for record in side["collections"].values()
         }
-        for title, side in zip(titles, (ours, theirs), strict=True)
+        for title, side in zip(titles, (source_records, target_records), strict=True)
     ]
     assert kept[0] == kept[1]
     copies = [
         {copy["barcode"]: (place[copy["place"]], copy["shelf"]) for copy in side["hard_copies"].values()}
-        for place, side in zip(places, (ours, theirs), strict=True)
+        for place, side in zip(places, (source_records, target_records), strict=True)
     ]
     assert copies[0].items() <= copies[1].items()
-    assert {copy["branch"] for copy in theirs["hard_copies"].values()} == {"main", "east"}
-    kinds = {record["name"]: record["kind"] for record in theirs["authorities"].values()}
-    assert {record["name"]: KINDS[record["kind"]] for record in ours["authorities"].values()}.items() <= kinds.items()
+    assert {copy["branch"] for copy in target_records["hard_copies"].values()} == {"main", "east"}
+    kinds = {record["name"]: record["kind"] for record in target_records["authorities"].values()}
+    assert {
+        record["name"]: KINDS[record["kind"]] for record in source_records["authorities"].values()
+    }.items() <= kinds.items()
 
 
 def with_completed_task(sandbox: SandboxProcess, folder: Path, target: str) -> tuple[LibraryPair, Snapshot]:
-    """A pair with a snapshot and its mapping file."""
+    """A pair whose source has a completed task, and its snapshot."""
     sandbox.reset("settings")
     pair = make_pair(folder, sandbox, target)
     source = pair.library()
@@ -165,9 +170,9 @@ def test_a_completed_task_is_completed_by_its_own_request(few_sandbox: SandboxPr
     mapping = pair.map(snapshot, ["tasks"])
     assert 'completed_at = "PATCH complete"' in mapping.text
     plan = pair.plan(snapshot, resources=["tasks"])
-    ours = records_of(pair, "tasks", "library").values()
+    source_tasks = records_of(pair, "tasks", "library").values()
     titles = {task["title"] for task in before.values()}
-    completed = {task["title"] for task in ours if task["completed_at"] is not None} - titles
+    completed = {task["title"] for task in source_tasks if task["completed_at"] is not None} - titles
     assert plan.facts.work["actions"] == len(completed) >= 1
     requests = pair.requests()
     applied = pair.apply(plan)
@@ -176,9 +181,9 @@ def test_a_completed_task_is_completed_by_its_own_request(few_sandbox: SandboxPr
     assert {task["title"] for task in made if task["completed_at"] is not None} == completed
     assert pair.verify(plan).as_planned
     assert pair.status(plan).requests_left == 0
-    again = pair.plan(back_up(pair, "again"), resources=["tasks"])
-    assert again.facts.empty
-    assert "tasks.completed_at" not in again.facts.not_moved.by_field
+    second_plan = pair.plan(back_up(pair, "again"), resources=["tasks"])
+    assert second_plan.facts.empty
+    assert "tasks.completed_at" not in second_plan.facts.not_moved.by_field
     undone = pair.undo(plan, really=True)
     assert undone.left == len(made), "the service deletes no tasks"
 
@@ -197,5 +202,5 @@ def test_a_refused_request_of_a_field_is_said_and_tried_again(few_sandbox: Sandb
     differing = [finding.field for finding in verification.findings if finding.code == "differing"]
     assert differing == ["completed_at"] * plan.facts.work["actions"]
     assert (verification.equal, verification.as_planned) == (False, False)
-    there = [task["title"] for task in records_of(pair, "tasks").values()]
-    assert there.count("Bind the atlas of second") == 1
+    titles = [task["title"] for task in records_of(pair, "tasks").values()]
+    assert titles.count("Bind the atlas of second") == 1

@@ -33,7 +33,7 @@ def decide(plan: Plan, resource: str, source_id: int, decision: str) -> None:
     """Write a decision into conflicts.tsv."""
     with plan.path(CONFLICTS).open(encoding="utf-8", newline="") as file:
         table = list(csv.reader(file, delimiter="\t"))
-    [line] = [one for one in table if one[:2] == [resource, str(source_id)]]
+    [line] = [line for line in table if line[:2] == [resource, str(source_id)]]
     line[-1] = decision
     with plan.path(CONFLICTS).open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter="\t").writerows(table)
@@ -41,7 +41,7 @@ def decide(plan: Plan, resource: str, source_id: int, decision: str) -> None:
 
 def merges(pair: LibraryPair) -> list[tuple[str, str]]:
     """Merges that were sent to the target."""
-    return [one for one in pair.writes() if "merge" in one[1]]
+    return [write for write in pair.writes() if "merge" in write[1]]
 
 
 def with_twins(pair: LibraryPair, snapshot: Snapshot) -> tuple[Plan, int, list[int]]:
@@ -62,7 +62,7 @@ def test_a_merge_is_proposed_and_sent_once_a_person_decided_it(pair: LibraryPair
     [note] = [note for note in plan.facts.notes if "more than once" in note]
     assert "conflicts.tsv has a line for each" in note
     line = lines(plan)["authorities", source_id]
-    assert line[4] == " or ".join(f"#{one}" for one in ids)
+    assert line[4] == " or ".join(f"#{number}" for number in ids)
     assert "Write merge" in line[3]
     decide(plan, "authorities", source_id, "merge")
 
@@ -77,7 +77,7 @@ def test_a_merge_is_proposed_and_sent_once_a_person_decided_it(pair: LibraryPair
     assert (result.merged, result.failed) == (2, 0)
     assert pair.requests() - before == result.requests == plan.facts.requests
     assert {*ids} & {*records_of(pair, "authorities")} == {ids[0]}
-    assert merges(pair) == [("PATCH", f"/api/v3/authorities/{one}/merge") for one in ids[1:]]
+    assert merges(pair) == [("PATCH", f"/api/v3/authorities/{number}/merge") for number in ids[1:]]
     assert pair.verify(plan).as_planned
     status = pair.status(plan)
     assert (status.done["merge"], status.written) == (2, True)
@@ -130,7 +130,7 @@ def test_a_refused_merge_is_named_and_may_be_tried_again(pair: LibraryPair, snap
     applied = pair.apply(plan)
     assert (applied.merged, applied.failed) == (1, 1)
     assert {*ids} <= {*records_of(pair, "authorities"), ids[2]}
-    [finding] = [one for one in pair.verify(plan).findings if one.code == "duplicated"]
+    [finding] = [finding for finding in pair.verify(plan).findings if finding.code == "duplicated"]
     assert finding.target_id == ids[1]
     assert pair.apply(plan).merged == 1
     check_merged(pair, snapshot, plan, ids)
@@ -160,7 +160,7 @@ def test_a_merge_that_nothing_describes_is_as_the_operator_says(pair: LibraryPai
     sent = len(merges(pair))
     applied = pair.apply(plan)
     assert (applied.merged, applied.failures) == (2, [])
-    assert merges(pair)[sent:] == [("POST", f"/api/v3/authorities/{one}/merges") for one in ids[1:]]
+    assert merges(pair)[sent:] == [("POST", f"/api/v3/authorities/{number}/merges") for number in ids[1:]]
     check_merged(pair, snapshot, plan, ids)
 
 
@@ -195,8 +195,8 @@ def test_only_authorities_and_locations_and_only_twins_are_merged(pair: LibraryP
     decide(plan, "authorities", source_id, "merge 999999")
     later = pair.plan(snapshot, resources=RESOURCES)
     assert "merge" not in later.facts.counts["authorities"]
-    another = min({*records_of(pair, "authorities")} - {*ids})
-    decide(later, "authorities", source_id, f"merge {another}")
+    other_id = min({*records_of(pair, "authorities")} - {*ids})
+    decide(later, "authorities", source_id, f"merge {other_id}")
     later = pair.plan(snapshot, resources=RESOURCES)
     [row] = plan_rows(later, "authorities", Action.CONFLICT)
     assert (row.source_id, row.reason) == (source_id, "merge_into_another")
@@ -218,19 +218,19 @@ def test_only_authorities_and_locations_and_only_twins_are_merged(pair: LibraryP
 def test_hard_copies_follow_the_merged_location_in_the_same_plan(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Those of the target move with it, and those that are created stand at the location that remains."""
     [copy, *_] = records_of(pair, "hard_copies").values()
-    there = records_of(pair, "locations")[copy["location_id"]]
-    twin = pair.sandbox.control("POST", "locations", {"tenant": pair.target, "name": there["name"]})["id"]
+    location = records_of(pair, "locations")[copy["location_id"]]
+    twin = pair.sandbox.control("POST", "locations", {"tenant": pair.target, "name": location["name"]})["id"]
     pair.call("PATCH", f"hard_copies/{copy['id']}", {"location_id": twin})
     plan = pair.plan(snapshot, resources=["hard_copies"])
     [conflict] = plan_rows(plan, LOCATIONS, Action.CONFLICT)
-    assert (conflict.reason, conflict.candidates) == ("several_targets", [there["id"], twin])
+    assert (conflict.reason, conflict.candidates) == ("several_targets", [location["id"], twin])
     decide(plan, LOCATIONS, conflict.source_id, "merge")
     plan = pair.plan(snapshot, resources=["hard_copies"])
     assert plan_rows(plan, "hard_copies", Action.CONFLICT) == []
     assert pair.apply(plan).failed == 0
     assert twin not in records_of(pair, "locations")
     copies = records_of(pair, "hard_copies")
-    assert copies[copy["id"]]["location_id"] == there["id"]
-    assert len([one for one in copies.values() if one["location_id"] == there["id"]]) > 1
+    assert copies[copy["id"]]["location_id"] == location["id"]
+    assert len([hard_copy for hard_copy in copies.values() if hard_copy["location_id"] == location["id"]]) > 1
     assert pair.verify(plan).as_planned
     assert pair.plan(snapshot, resources=["hard_copies"]).facts.empty

@@ -74,8 +74,8 @@ def test_named_resources_move_with_their_references_in_the_planned_requests(
     assert [("('organization', {'id': 1" in record, count) for record, count in (source - moved).items()] == [(True, 1)]
     assert (moved - source - before).total() == 1, "the same publication"
 
-    again = pair.plan(snapshot, resources=ALL_RESOURCES)
-    assert (again.facts.empty, again.facts.requests, again.facts.count(Action.CONFLICT)) == (True, 0, 0)
+    next_plan = pair.plan(snapshot, resources=ALL_RESOURCES)
+    assert (next_plan.facts.empty, next_plan.facts.requests, next_plan.facts.count(Action.CONFLICT)) == (True, 0, 0)
     assert pair.apply(plan).requests == 0
 
     dry_run, undone = pair.undo(plan), pair.undo(plan, really=True)
@@ -122,8 +122,10 @@ def test_a_contributor_without_an_account_does_not_stop_the_publication(pair: Li
     assert sorted(failure.source_id for failure in applied.failures if failure.resource == "publications") == [2, 3, 4]
     assert len(records_of(pair, "publications")) == RECORDS
     assert len(contributors(pair)) == 1
-    again = pair.apply(plan)
-    assert (again.failed, again.lacking.writes, again.complete) == (0, 3, False), "no later run forgets them"
+    second_apply = pair.apply(plan)
+    assert (second_apply.failed, second_apply.lacking.writes, second_apply.complete) == (0, 3, False), (
+        "no later run forgets them"
+    )
     later = pair.plan(snapshot, resources=["users"])
     assert [row.source_id for row in later.rows("patch", resources=["publications"])] == [2, 3, 4]
     assert pair.apply(later).lacking == ORGANIZATION
@@ -148,15 +150,15 @@ def test_a_plan_keeps_users_in_a_file_of_their_own_encrypted_with_the_key(
     """No name and no address in any other file of a plan, nor in the journal; without the key the plan cannot be read or taken back."""
     monkeypatch.setenv("PEOPLES_KEY", base64.b64encode(bytes(range(32))).decode())
     pair.config.write_text(f'personal_key_env = "PEOPLES_KEY"\n{pair.config.read_text()}')
-    there = records_of(pair, "users")
-    marta = next(user for user in there.values() if user["name"].startswith("Marta"))
+    users = records_of(pair, "users")
+    marta = next(user for user in users.values() if user["name"].startswith("Marta"))
     pair.call("PATCH", f"users/{marta['id']}", {"name": "Martha Oldname"})
     delete_user(pair, "Yuki")
     conflict = pair.plan(snapshot, resources=["users"])
     plan = pair.plan(snapshot, resources=["users"], overwrite=True)
     pair.apply(plan)
     assert pair.verify(plan, evidence=pair.config.parent / "bag").as_planned
-    personal = [*(user["email"] for user in there.values()), "Oldname"]
+    personal = [*(user["email"] for user in users.values()), "Oldname"]
     for folder in (
         conflict.folder,
         plan.folder,
@@ -191,9 +193,9 @@ def test_users_are_matched_by_address_in_any_case_and_only_new_ones_get_a_mail(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
     """A new account may send its owner a mail (service.md#users). Roles are never added to an account that is there: a person is asked."""
-    there = records_of(pair, "users")
+    users = records_of(pair, "users")
     marta, tobias, yuki = (
-        next(user for user in there.values() if user["name"].startswith(name)) for name in ("Marta", "Tobias", "Yuki")
+        next(user for user in users.values() if user["name"].startswith(name)) for name in ("Marta", "Tobias", "Yuki")
     )
     pair.call("PATCH", f"users/{marta['id']}", {"email": marta["email"].upper()})
     pair.call("PATCH", f"users/{tobias['id']}", {"roles": []})
@@ -264,8 +266,8 @@ def test_two_records_that_became_one_are_named(pair: LibraryPair, snapshot: Snap
             (target_id, second.source_id),
         )
     findings = pair.verify(plan).findings
-    why = f"authority {first.source_id} of the source became the same record"
-    assert (second.source_id, int(target_id), why) in [
+    problem = f"authority {first.source_id} of the source became the same record"
+    assert (second.source_id, int(target_id), problem) in [
         (finding.source_id, finding.target_id, finding.problem) for finding in findings
     ]
 
@@ -273,22 +275,22 @@ def test_two_records_that_became_one_are_named(pair: LibraryPair, snapshot: Snap
 def test_a_record_that_was_found_is_the_same_under_another_name(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Also once it is gone; whether or not the plan that found it was applied."""
     row, *_others = plan_rows(pair.plan(snapshot, resources=["authorities"]), "authorities", Action.CREATE)
-    theirs, other = (
+    authority, other_authority = (
         pair.call("POST", "authorities", row.payload | {"name": name})["id"] for name in (row.payload["name"], "Other")
     )
     for path, change, reason in (
         ("", {}, None),
         ("", {"name": "Another, Name, 1950-"}, "fields_differ"),
         ("", {"name": "A third name"}, "fields_differ"),
-        ("/merge", {"into_id": other}, "deleted_in_target"),
+        ("/merge", {"into_id": other_authority}, "deleted_in_target"),
         ("", None, "deleted_in_target"),
     ):
         if change is not None:
-            pair.call("PATCH", f"authorities/{theirs}{path}", change)
+            pair.call("PATCH", f"authorities/{authority}{path}", change)
         rows = pair.plan(snapshot, resources=["authorities"]).rows(resources=["authorities"])
         [planned] = [planned for planned in rows if planned.source_id == row.source_id]
         assert (planned.action, planned.reason) == (Action.CONFLICT if reason else Action.UNCHANGED, reason)
-        assert theirs in (planned.target_id, *planned.candidates)
+        assert authority in (planned.target_id, *planned.candidates)
 
 
 def test_a_restore_remembers_nothing(pair: LibraryPair) -> None:
@@ -307,10 +309,10 @@ def test_decisions_count_for_records_that_are_only_referred_to(pair: LibraryPair
     """The tasks are given to the user whom a person named, in a plan that does not write users, too."""
     tasks = records_of(pair, "tasks", "library").values()
     number = next(task["assignee_id"] for task in tasks if task["assignee_id"])
-    [*_others, another] = records_of(pair, "users")
+    [*_others, other_user] = records_of(pair, "users")
     table = pair.plan(snapshot, resources=["tasks"]).path(CONFLICTS)
-    table.write_text(f"{table.read_text()}users\t{number}\t\t\t\t\tmatch {another}\n")
+    table.write_text(f"{table.read_text()}users\t{number}\t\t\t\t\tmatch {other_user}\n")
     plan = pair.plan(snapshot, resources=["tasks"])
     given_to = {task["id"]: task["assignee_id"] for task in tasks}
     rows = [row for row in plan_rows(plan, "tasks", Action.CREATE) if given_to[row.source_id] == number]
-    assert {row.payload["assignee_id"] for row in rows} == {another}
+    assert {row.payload["assignee_id"] for row in rows} == {other_user}

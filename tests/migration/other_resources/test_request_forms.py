@@ -48,14 +48,17 @@ def check_whole(pair: LibraryPair, snapshot: Snapshot, plan: Plan) -> None:
     status = pair.status(plan)
     assert (status.written, status.unanswered, status.parked) == (True, 0, 0)
     assert pair.verify(plan).as_planned
-    found = [one["name"] for one in records_of(pair, "collections").values()]
-    assert len(found) == len({*found})
+    names = [record["name"] for record in records_of(pair, "collections").values()]
+    assert len(names) == len({*names})
     assert {*pair.plan(snapshot, resources=RESOURCES).facts.counts["collections"]} == {"unchanged"}
 
 
 def changed(before: Records, planned: dict[int, str]) -> Records:
     """The records with the planned descriptions, and nothing else changed."""
-    return {number: {**one, "description": planned.get(number, one["description"])} for number, one in before.items()}
+    return {
+        number: {**record, "description": planned.get(number, record["description"])}
+        for number, record in before.items()
+    }
 
 
 @pytest.mark.long
@@ -101,8 +104,8 @@ def test_a_refused_method_and_a_refused_address_show_theirs(pair: LibraryPair, s
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, when: str) -> None:
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, moment: str) -> None:
     with KillingWay(pair.sandbox.url) as way:
         through = pair.through_proxy(way.url)
         snapshot = through.newest()
@@ -112,7 +115,7 @@ def test_a_process_killed_within_a_put_loses_nothing(pair: LibraryPair, when: st
         before = records_of(pair, "collections")
         reshape(pair, "missing", {**FIELDS, **SHELF}, verb="PUT", replaces=True)
         say(through, 'method = "PUT"')
-        way.assert_kills(through.config, plan.name, "PUT", "/collections/", when)
+        way.assert_kills(through.config, plan.name, "PUT", "/collections/", moment)
         assert through.apply(plan).failed == 0
         assert records_of(pair, "collections") == changed(before, planned)
         check_whole(through, snapshot, plan)

@@ -16,9 +16,9 @@ from tests.migration.other_resources.full_library import plan_rows, records_of
 
 def plan_changes(pair: LibraryPair, snapshot: Snapshot) -> tuple[Plan, dict[int, str]]:
     """Returns a plan that replaces the descriptions of two collections of the target, and these by id in the target."""
-    there = {one["name"]: number for number, one in records_of(pair, "collections").items()}
-    both = [one for one in records_of(pair, "collections", "library").values() if one["name"] in there]
-    made = {there[one["name"]]: one for one in both[:2]}
+    numbers = {record["name"]: number for number, record in records_of(pair, "collections").items()}
+    records = [record for record in records_of(pair, "collections", "library").values() if record["name"] in numbers]
+    made = {numbers[record["name"]]: record for record in records[:2]}
     for number in made:
         pair.call("PATCH", f"collections/{number}", {"description": "By a librarian"})
     plan = pair.plan(snapshot, resources=["collections"], overwrite=True)
@@ -27,7 +27,7 @@ def plan_changes(pair: LibraryPair, snapshot: Snapshot) -> tuple[Plan, dict[int,
         for row in plan_rows(plan, "collections", Action.PATCH)
         if row.target_id in made
     }
-    assert planned == {number: one["description"] for number, one in made.items()}
+    assert planned == {number: record["description"] for number, record in made.items()}
     return plan, planned
 
 
@@ -75,9 +75,9 @@ def test_a_plan_is_stale_once_its_mapping_file_was_changed(
     plan = pair.plan(snapshot, resources=resources)
     mapping.path.write_text(f"{mapping.text}\n# An afterthought\n")
     writes = len(pair.writes())
-    again = f"bookferry migrate plan old new{' --resources collections' if resources else ''}`"
+    advice = f"bookferry migrate plan old new{' --resources collections' if resources else ''}`"
     with pytest.raises(
-        StopError, match=f"{mapping.path.name} was changed .* Nothing was written. Make a new plan: `{again}"
+        StopError, match=f"{mapping.path.name} was changed .* Nothing was written. Make a new plan: `{advice}"
     ):
         pair.apply(plan)
     assert len(pair.writes()) == writes
@@ -117,8 +117,8 @@ def test_a_field_that_the_plan_does_not_write_makes_it_not_stale(
     result = pair.apply(plan)
     assert (result.patched, result.failed) == (2, 0)
     assert pair.requests() - before == plan.facts.requests, "what nobody doubts costs no request"
-    now = records_of(pair, "collections")
-    assert {number: now[number]["description"] for number in planned} == planned
+    collections = records_of(pair, "collections")
+    assert {number: collections[number]["description"] for number in planned} == planned
 
 
 DEMANDED = {"code": {"schema": {"type": "string"}, "seed": ["A"], "required": True}}
@@ -144,8 +144,8 @@ def test_a_plan_is_stale_once_the_description_has_other_fields(
     else:
         plan = pair.plan(snapshot, resources=["collections"])
     reshape(pair, "follows", fields)
-    there, writes = records_of(pair, "collections"), len(pair.writes())
+    collections, writes = records_of(pair, "collections"), len(pair.writes())
     with pytest.raises(StopError, match="it takes collections otherwise, by its description"):
         pair.apply(plan)
     assert len(pair.writes()) == writes
-    assert records_of(pair, "collections") == there
+    assert records_of(pair, "collections") == collections
