@@ -143,7 +143,9 @@ def _next_steps(path: Path, tenant: str, base_url: str | None, api: str, first_l
         "variables": variables,
         "next": command_line("backup", tenant) if variables else sign_in,
     }
-    return Answer(document, [f"{first_line} Next:", *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))])
+    return Answer(
+        document, [f"{first_line} Next:", *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))]
+    )
 
 
 def _toml(text: str) -> str:

@@ -35,7 +35,7 @@ from pipelines.service.http.responses import (
 )
 from pipelines.service.http.retries import TRIES, RetryTransport
 from pipelines.service.http.transport import ON_LEAVE, BudgetTransport, OriginTransport
-from pipelines.service.list_ends import ends_of_list
+from pipelines.service.list_ends import ListEnds, ends_of_list
 from pipelines.service.redaction import keep_secret
 from pipelines.service.sign_in.bearer import BearerAuth, TokenTransport, open_refresher
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
@@ -173,7 +173,7 @@ class LibraryClient:
 
     def list_ends(
         self, resource: str, reaches_back: Callable[[list[dict[str, Any]]], bool] = lambda _: True
-    ) -> list[dict[str, Any]]:
+    ) -> ListEnds:
         """Return the records at both ends of a list, where new ones appear. Raises the errors of `get`.
 
         They are those of the first page and of the last two. `reaches_back`: gets a page's records; while it is false at an end, the page

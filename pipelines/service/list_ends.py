@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import msgspec
@@ -16,9 +16,16 @@ from pipelines.service.redaction import outside_text
 from pipelines.service_limits import PER_PAGE
 
 
+class ListEnds(NamedTuple):
+    """Records of a list. `are_both`: of both its ends; else nothing says which page is the last, and they are those of the first."""
+
+    records: list[dict[str, Any]]
+    are_both: bool
+
+
 def ends_of_list(
     get: Callable[[httpx.URL], httpx.Response], url: str, reaches_back: Callable[[list[dict[str, Any]]], bool]
-) -> list[dict[str, Any]]:
+) -> ListEnds:
     """Returns the records of a list's first page and of its last two: a new record appears at one of the ends.
 
     `reaches_back`: whether a page has a record that is older than the one that is looked for. From an end whose pages have none, the
@@ -27,8 +34,9 @@ def ends_of_list(
     first = httpx.URL(url, params={"page": "1", "per_page": str(PER_PAGE)})
     response, route = get(first), Route()
     raw = _records(response)
-    route.after(read_paging_headers(response, first, len(raw)))
-    last = page_number(route.last_page(first) or first) or 1
+    following = route.after(read_paging_headers(response, first, len(raw)))
+    last_page = route.last_page(first)
+    last = page_number(last_page or first) or 1
     by_content: dict[bytes, dict[str, Any]] = {}
 
     def add(page: list[msgspec.Raw]) -> bool:
@@ -48,7 +56,7 @@ def ends_of_list(
     while begins_late and forward <= number:
         begins_late = not read(forward)
         forward += 1
-    return list(by_content.values())
+    return ListEnds([*by_content.values()], are_both=last_page is not None or following is None)
 
 
 def _records(response: httpx.Response) -> list[msgspec.Raw]:

@@ -228,8 +228,16 @@ def test_both_ends_of_a_list_are_read_inwards_to_an_older_record(
 ) -> None:
     """A new record is at either end; `old`: the pages with a record that was there before. No page is read twice."""
     server = serve(pages_of(total, lambda _: {"x-total": str(total)}))
-    records = client_for(server.url).list_ends(
-        "tasks", lambda page: any(record["id"] // 50 + 1 in old for record in page)
-    )
+    ends = client_for(server.url).list_ends("tasks", lambda page: any(record["id"] // 50 + 1 in old for record in page))
     assert [int(request.query["page"]) for request in server.received] == pages
-    assert {record["id"] // 50 + 1 for record in records} == ({*pages} if total else set())
+    assert {record["id"] // 50 + 1 for record in ends.records} == ({*pages} if total else set())
+    assert ends.are_both
+
+
+@pytest.mark.parametrize(("size", "headers"), [(50, {}), (30, {}), (50, {"link": '<?page=2>; rel="next"'})])
+def test_the_last_page_of_a_list_is_not_always_known(
+    serve: Serve, client_for: ClientFor, size: int, headers: dict[str, str]
+) -> None:
+    """Without X-Total and `rel="last"` nothing says that a new record is on the pages that were read."""
+    server = serve(in_turn(Answer({"records": [{"id": number} for number in range(size)]}, headers=headers)))
+    assert not client_for(server.url).list_ends("tasks").are_both

@@ -58,8 +58,8 @@ class TargetRecords:
         """A record after a write; empty where it is neither at an address of its own nor at an end of its list."""
         if (record := self._at_address(resource, number)) is not None or self._has_addresses.get(resource):
             return record or {}
-        listed = self._client.list_ends(LIST_PATHS[resource])
-        record = next((record for record in listed if record_id(record.get("id")) == number), {})
+        ends = self._client.list_ends(LIST_PATHS[resource])
+        record = next((record for record in ends.records if record_id(record.get("id")) == number), {})
         if record:
             self._has_addresses[resource] = False
         return record

@@ -150,7 +150,7 @@ class UnclearWrites:
         )
 
     def _new_records(self, row: PlanRow, since: str) -> list[NewRecord]:
-        """The records that no entry accounts for: at the ends of the list, where new ones appear; of a list in no order, in all of it.
+        """The records that no entry accounts for: at the ends of the list, where new ones appear; in all of it where these are not known.
 
         `row`: of the resource. `since`: when the first of the creates was begun.
         """
@@ -164,9 +164,9 @@ class UnclearWrites:
             older = self._plan.ids_when_planned(resource, ids) or self._journal.created_before(resource, ids, since)
             return bool(ids and older)
 
-        records = self._step.client.list_ends(LIST_PATHS[resource], reaches_back)
-        if in_order:
-            return self._unaccounted(row, records)
+        ends = self._step.client.list_ends(LIST_PATHS[resource], reaches_back)
+        if in_order and ends.are_both:
+            return self._unaccounted(row, ends.records)
         unaccounted: list[NewRecord] = []
         with self._step.read_listing(resource) as listing:
             listed = iter(listing.records())

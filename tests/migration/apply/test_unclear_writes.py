@@ -49,7 +49,11 @@ def settle(
     with closing(Journal(place.state(clock), "https://a", "https://b", clock)) as journal:
 
         def run(
-            payloads: list[dict[str, Any]], ends: list[dict[str, Any]], whole_list: list[dict[str, Any]] | None = None
+            payloads: list[dict[str, Any]],
+            ends: list[dict[str, Any]],
+            whole_list: list[dict[str, Any]] | None = None,
+            *,
+            is_counted: bool = True,
         ) -> list[JournalEntry]:
             resource = "publications" if "title" in payloads[0] else "hard_copies"
             rows = [new(resource, number, payload) for number, payload in enumerate(payloads)]
@@ -58,7 +62,7 @@ def settle(
                 journal.sent(journal.intend(*key, wanted=planned.expected))
 
             def script(_request: Received) -> Answer:
-                return Answer({"records": ends})
+                return Answer({"records": ends}, headers={"x-total": str(len(ends))} if is_counted else {})
 
             def listing(_resource: str) -> AbstractContextManager[RecordListing]:
                 assert whole_list is not None, "a list in order is not read whole"
@@ -107,9 +111,12 @@ def test_of_equal_records_each_create_takes_another_one(settle: Settle) -> None:
     assert [entry.state for entry in entries] == [WriteState.DONE, WriteState.DONE, WriteState.INTENDED]
 
 
+@pytest.mark.parametrize(("ids", "is_counted"), [((4, 9, 2), True), ((2, 4, 9), False)])
 @pytest.mark.parametrize("sent", [SENT, COPY])
-def test_a_list_in_no_order_is_read_whole(settle: Settle, sent: dict[str, Any]) -> None:
+def test_a_list_in_no_order_or_without_an_end_is_read_whole(
+    settle: Settle, sent: dict[str, Any], ids: tuple[int, ...], *, is_counted: bool
+) -> None:
     """Nothing says where in it a new record is."""
-    ends = [{"id": number, "title": "x", "barcode": "x"} for number in (4, 9, 2)]
-    [entry] = settle([sent], ends, [*ends, {"id": 5, **sent}])
+    ends = [{"id": number, "title": "x", "barcode": "x"} for number in ids]
+    [entry] = settle([sent], ends, [*ends, {"id": 5, **sent}], is_counted=is_counted)
     assert entry.target_id == 5

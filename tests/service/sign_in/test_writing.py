@@ -18,7 +18,7 @@ def test_a_post_with_an_expired_token_goes_again_with_a_new_one(home: Home, sand
         publication = client.write("POST", "publications", {"title": "Once only, whatever the token"})
         ends = client.list_ends("publications")
         client.write("DELETE", f"publications/{publication['id']}")
-    assert [record["id"] for record in ends if record["title"] == publication["title"]] == [publication["id"]]
+    assert [record["id"] for record in ends.records if record["title"] == publication["title"]] == [publication["id"]]
     assert home.grant.refreshes == 1
 
 
