@@ -197,6 +197,7 @@ class ListReader:
         Returns the verdict, and the staged tables unless they lack a record of the raw file.
         """
         walks, requests, may_go_down, counts_before = list[ListingFacts](), 0, True, None
+        self._ids_before = None
         earlier = self.path.with_suffix(".earlier")
         try:
             for walk in range(1, WALKS + 1):

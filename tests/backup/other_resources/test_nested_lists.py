@@ -116,6 +116,18 @@ def test_a_list_that_cannot_be_read_makes_the_snapshot_partial_by_the_id_of_its_
     assert len(rows(snapshot, "collections")) == len(MEMBERS)
 
 
+def test_each_list_without_a_count_is_read_twice_although_another_has_the_same_records(
+    serve: Serve, library: Lists
+) -> None:
+    """I4: two walks over one list are its proof, not one walk over each of two."""
+    library.counts = False
+    library.lists[PATH.format("2")] = library.lists[PATH.format("1")]
+    runner, server = serve(library, NESTED)
+    assert runner.back_up("publications", "collections").manifest.complete
+    first_pages = [request.path for request in server.received if request.query.get("page") == "1"]
+    assert [first_pages.count(f"/api/v3/{PATH.format(number)}") for number in (1, 2)] == [2, 2]
+
+
 @pytest.mark.long
 def test_a_killed_backup_reads_no_list_twice(serve: Serve, library: Lists) -> None:
     """I9: with SIGKILL in the second page of a list, and again in another list."""
