@@ -239,8 +239,8 @@ def _int(text: str) -> int | str:
 
 _DECODE = msgspec.json.Decoder(float_hook=parse_float).decode
 _IDENTIFIED = msgspec.json.Decoder(_Identified, float_hook=parse_float).decode
-_LENIENT = json.JSONDecoder(parse_float=parse_float, parse_int=_int, parse_constant=str).decode
-"""Accepts text that msgspec refuses: lone surrogates, NaN, numbers of any length."""
+_LENIENT = json.JSONDecoder(parse_float=parse_float, parse_int=_int, parse_constant=str, strict=False).decode
+"""Accepts text that msgspec refuses: lone surrogates, control characters in texts, NaN, numbers of any length."""
 
 NOT_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
 """Errors of the decoders."""

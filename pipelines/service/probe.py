@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-import msgspec
 
 from pipelines.errors import BookferryError, ProtocolError, TemporaryError
+from pipelines.records.values import NOT_JSON, decode_json
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.service.http.envelope import split_records
@@ -69,8 +69,8 @@ class ProbeResponse:
         if self.error is not None:
             return None
         try:
-            decoded = [msgspec.json.decode(record) for record in split_records(self.content)]
-        except (msgspec.MsgspecError, ValueError, RecursionError):
+            decoded = [decode_json(bytes(record)) for record in split_records(self.content)]
+        except NOT_JSON:
             return None
         return [record for record in decoded if isinstance(record, dict)]
 

@@ -21,6 +21,7 @@ from pipelines.errors import ExitStatus, SignInError, StorageError
 from pipelines.service.probe import ProbeResponse
 from pipelines.settings.config_file import load_settings
 
+DAY = datetime(2026, 11, 26, tzinfo=UTC)
 CONFIG = '[tenants.old]\nbase_url = "https://library.example.org"\napi = "v2"\nusername_env = "U"\npassword_env = "P"\n'
 
 
@@ -100,6 +101,14 @@ class Shown(Look):
         return self.answer
 
 
+@pytest.mark.parametrize("title", [b'"\\ud800"', b"NaN", b'"a\tb"', b"9" * 5000])
+def test_records_that_a_backup_takes_are_a_list_for_doctor_too(title: bytes) -> None:
+    request = httpx.Request("GET", "https://library.example.org/api/v3/publications")
+    body = b'{"records": [{"id": 1, "title": ' + title + b"}]}"
+    answer = ProbeResponse(httpx.Response(200, content=body, request=request), DAY, DAY)
+    assert [record["id"] for record in answer.records or []] == [1]
+
+
 @given(
     records=st.lists(st.dictionaries(st.sampled_from(SHOWN_FIELDS), JSON, max_size=6), max_size=3),
     headers=st.fixed_dictionaries(
@@ -116,6 +125,6 @@ def test_checks_are_total(
     shown = Shown(load_settings(config), "old")
     request = httpx.Request("GET", "https://library.example.org/api/v3/publications")
     response = httpx.Response(200, json={"records": records}, headers=headers, request=request)
-    shown.answer = ProbeResponse(response, datetime(2026, 11, 26, tzinfo=UTC), datetime(2026, 11, 26, tzinfo=UTC))
+    shown.answer = ProbeResponse(response, DAY, DAY)
     checks = [replace(check, needs=()) for check in CHECKS if check.needs == SIGNED_IN]
     assert [finding for finding in examine(shown, checks).findings if "in Bookferry" in finding.message] == []

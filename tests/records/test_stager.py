@@ -70,6 +70,13 @@ class TestTotal:
         assert residue(row) if depth < sys.getrecursionlimit() // 2 else row["residue"]
         record_ids([payload.encode()])
 
+    def test_control_characters_in_a_text(self) -> None:
+        """JSON has none in its texts. A service that forgets to escape them loses neither the record nor its id."""
+        row, _ = staged_one('{"id": 5, "title": "first\nsecond\tthird\x01", "x": "a\x0bb"}')
+        assert row["id"] == 5
+        assert row["title"].split() == ["first", "second", "third\x01"]
+        assert residue(row) == {"x": "a\x0bb"}
+
     def test_numbers_of_any_length(self) -> None:
         """A number with more digits than Python converts neither stops the staging nor costs the record its id."""
         digits = "9" * 10_000
