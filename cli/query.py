@@ -68,8 +68,8 @@ def query(
         unread = tables_not_read(database, text)
         for table, tenants in unread.items():
             say(
-                f"! {table} was not read in the newest complete snapshot of {', '.join(tenants)}: that it has no rows says nothing about "
-                "the library. The view tables_read says why."
+                f"! {table} was read in no complete snapshot of {', '.join(tenants)}: that it has no rows says nothing about the library. "
+                "The view tables_read says why."
             )
         if to is not None:
             write_file = write_xlsx if ending == ".xlsx" else write_csv_file
@@ -139,10 +139,8 @@ def ask(
 
 
 _NOT_READ = """
-    SELECT tenant FROM tables_read
-    WHERE table_name = ? AND NOT read
-    AND (tenant, snapshot) IN (SELECT (tenant, max(snapshot)) FROM snapshots WHERE complete GROUP BY tenant)
-    ORDER BY tenant
+    SELECT tenant FROM tables_read JOIN snapshots USING (tenant, snapshot)
+    WHERE complete AND table_name = ? GROUP BY tenant HAVING NOT bool_or(read) ORDER BY tenant
 """
 
 
@@ -150,7 +148,7 @@ _TABLE_NAME = re.compile(r'\b(?:from|join)\s+"?(\w+)', re.IGNORECASE)
 
 
 def tables_not_read(database: duckdb.DuckDBPyConnection, sql: str) -> dict[str, list[str]]:
-    """Each table that a query names → the tenants of whose newest complete snapshot it is no part."""
+    """Each table that a query names → the tenants without a complete snapshot that has it."""
     named = {name.lower() for name in _TABLE_NAME.findall(sql)}
     tables = sorted(name.removesuffix("_history").removesuffix("_deleted") for name in named)
     unread = {table: [row[0] for row in database.cursor().execute(_NOT_READ, [table]).fetchall()] for table in tables}

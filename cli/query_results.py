@@ -39,7 +39,7 @@ def write_rows_as_json(
 ) -> BookferryError | None:
     """Write one JSON document with a line for each row. An error ends the document with the key `error`, and is returned.
 
-    `not_read`: table → tenants whose newest snapshot lacks it.
+    `not_read`: table → tenants without a complete snapshot that has it.
     """
     first = next(batches, ())  # an error before the first row is raised: nothing has been written yet
     write(f'{{\n  "columns": {json_text(columns)},\n  "rows": [')

@@ -72,7 +72,8 @@ def _document(settings: Settings, tenant: str, person: dict[str, Any], state: Si
 
 def _lines(settings: Settings, tenant: str, person: dict[str, Any], state: SignInState) -> Iterator[RenderableType]:
     name, email = person.get("name") or "somebody without a name", person.get("email")
-    roles = ", ".join(map(str, person.get("roles") or [])) or "none named"
+    named = person.get("roles") or []
+    roles = ", ".join(map(str, named if isinstance(named, list) else [named])) or "none named"
     yield f"{name}{f' <{email}>' if email else ''} is signed in to '{tenant}' ({settings.tenant(tenant).base_url}, v3)."
     yield f"Roles: {roles}. Scopes: {' '.join(state.scopes) or 'none'}."
     yield f"Signed in {_time(state.signed_in_at)}, renewed {_time(state.renewed_at)}."

@@ -6,8 +6,14 @@ tasks are not shown (service.md#not-shown).
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pipelines.settings.config_file import load_settings
+from pipelines.sign_in_health import who_am_i
+from pipelines.state.local import LocalState
 from tests.backup.other_resources.conftest import Serve, rows
 from tests.service.scripted import Answer, Received
 
@@ -107,3 +113,17 @@ def test_every_existing_list_is_backed_up(serve: Serve) -> None:
     assert (facts.records, facts.distinct_ids, facts.without_id, facts.complete) == (2, 2, 0, True)
     assert any("with a text as id: there, the column id of the table is empty" in note for note in facts.notes)
     assert [(row["id"], row["id_raw"]) for row in rows(snapshot, "tasks")] == [(None, "0b6e-a1"), (None, "0b6e-a2")]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"id": 7, "name": "Ada \\ud800", "roles": "admin"}',
+        b'{"user": {"id": 7, "name": "Ada", "roles": ["admin"]}}',
+        b'{"id": 7, "name": "Ada", "user": {"id": 8}}',
+    ],
+)
+def test_who_is_signed_in_is_named(serve: Serve, tmp_path: Path, answer: bytes) -> None:
+    runner, _server = serve(lambda _request: Answer(answer))
+    person = who_am_i(load_settings(runner.config), "new", state=LocalState(tmp_path / "state.db"))
+    assert (person["id"], person["name"].split()[0]) == (7, "Ada")
