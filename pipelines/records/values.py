@@ -135,6 +135,11 @@ class PartialDate(NamedTuple):
     first: date
     precision: Precision
 
+    @property
+    def known(self) -> str:
+        """The beginning of a date that it gives: `2018` or `2018-07`, or all of it."""
+        return self.first.isoformat()[: _KNOWN[self.precision]]
+
 
 _PRECISIONS = {
     len("YYYY-MM-DD"): ("", Precision.DAY),
@@ -142,6 +147,7 @@ _PRECISIONS = {
     len("YYYY"): ("-01-01", Precision.YEAR),
 }
 """Length of a text → what its first day lacks, and its precision."""
+_KNOWN = {precision: length for length, (_missing, precision) in _PRECISIONS.items()}
 
 
 @lru_cache(maxsize=2**16)

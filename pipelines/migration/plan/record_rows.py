@@ -32,7 +32,7 @@ from pipelines.migration.plan.target_ids import TargetIds
 from pipelines.records.files import attached_files
 from pipelines.records.forms import PublicationForm, add_unsent_files, precision_of
 from pipelines.records.left_out import LeftOut
-from pipelines.records.values import RecordId
+from pipelines.records.values import RecordId, partial_date
 
 Verdicts = Mapping[str, FieldVerdict]
 
@@ -127,11 +127,17 @@ def _verdicts(
             overwrite=overwrite,
             is_set=name in resource_type.lists,
             guarded=name in guarded,
-            begins=str(unsent.get(precision_of(name), "")) if name in resource_type.dates else "",
+            begins=_known_part(unsent.get(precision_of(name))) if name in resource_type.dates else "",
         )
         for name in fields
         if name not in match.source.unknown
     }
+
+
+def _known_part(text: object) -> str:
+    """The year or month of a date without a day."""
+    partial = partial_date(text) if isinstance(text, str) else None
+    return partial.known if partial else ""
 
 
 @dataclass
