@@ -207,7 +207,7 @@ class PublicationType(ResourceType, frozen=True):
         learned = {name: values[name] for name in self.additional if name in values}
         return comparable(values, self.kinds) | super().compared(learned)
 
-    def content(self, compared: Mapping[str, str]) -> str:
+    def content(self, compared: Mapping[str, str]) -> str | None:
         return content_digest(self._without_references_of_authors(compared), _CONTENT)
 
     def why_missing(self, name: str) -> LeftOut:

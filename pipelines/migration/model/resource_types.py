@@ -350,7 +350,7 @@ class ResourceType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 
     def content(self, compared: Mapping[str, str]) -> str | None:
         """One digest of all compared fields, which is the same for records with the same content; None for an empty record."""
-        return content_digest(compared, sorted(compared)) if compared else None
+        return content_digest(compared, sorted(compared))
 
     def why_missing(self, _name: str) -> LeftOut:
         """Why a reference is not sent that leads to a record that the target lacks."""
@@ -588,10 +588,10 @@ NAMES = (Stage("exact", "name"), Stage("folded", "name"))
 """The names of records as they are written, and without regard to case."""
 
 
-def content_digest(compared: Mapping[str, str], names: Iterable[str]) -> str:
-    """One digest of some compared fields."""
+def content_digest(compared: Mapping[str, str], names: Iterable[str]) -> str | None:
+    """One digest of some compared fields; None for a record that has none of them."""
     content = "\n".join(f"{name}:{compared[name]}" for name in names if name in compared)
-    return hashlib.sha256(content.encode()).hexdigest()
+    return hashlib.sha256(content.encode()).hexdigest() if content else None
 
 
 def without_signed_addresses(unsent: dict[str, Any]) -> dict[str, Any]:

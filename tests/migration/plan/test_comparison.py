@@ -118,6 +118,12 @@ def test_another_library_with_all_records_needs_nothing(tmp_path: Path, library:
     assert len(matched) > 0.95 * len(library)
 
 
+@pytest.mark.parametrize("source", [{"published_on": "1999"}, {"assets": [{"id": 5, "name": "scan.pdf"}]}])
+def test_a_record_without_anything_to_compare_is_no_other_one(tmp_path: Path, source: Record) -> None:
+    [result] = compared(tmp_path, PUBLICATIONS, [{"id": 1, **source}], [{"id": 9, "assets": []}]).values()
+    assert (result.target_id, result.candidates) == (None, [])
+
+
 @pytest.mark.long
 def test_references_count_within_one_library_only(tmp_path: Path) -> None:
     """service.md#references: ids of contributors and organizations are valid in their own library."""
