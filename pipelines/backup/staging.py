@@ -34,7 +34,7 @@ ROWS_PER_GROUP = 100_000
 
 _OTHER_KEYS = """
 SELECT key, count(*) AS entries
-FROM (SELECT unnest(json_keys(CASE WHEN json_valid(payload) THEN payload END)) AS key FROM file)
+FROM (SELECT unnest(json_keys(as_json(payload))) AS key FROM file)
 WHERE NOT list_contains(?, key) GROUP BY key ORDER BY entries DESC, key LIMIT ?"""
 """Keys of entries that neither a column nor the records have to which they lead."""
 

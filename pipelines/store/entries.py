@@ -10,12 +10,10 @@ if TYPE_CHECKING:
     import duckdb
 
 LED_TO = """coalesce(
-    json_extract_string(CASE WHEN json_valid(payload) THEN payload END, '$."{key}".id'),
-    json_extract_string(CASE WHEN json_valid(payload) THEN payload END, '$."{key}"'))"""
+    json_extract_string(as_json(payload), '$."{key}".id'), json_extract_string(as_json(payload), '$."{key}"'))"""
 """The id of the record to which an entry leads by this key, as text."""
 
-_KEYS = """
-SELECT DISTINCT unnest(json_keys(CASE WHEN json_valid(payload) THEN payload END)) AS key FROM {entries} ORDER BY key"""
+_KEYS = "SELECT DISTINCT unnest(json_keys(as_json(payload))) AS key FROM {entries} ORDER BY key"
 
 
 def keys_of_entries(database: duckdb.DuckDBPyConnection, entries: str = "file") -> list[str]:

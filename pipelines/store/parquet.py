@@ -145,10 +145,22 @@ def bounded_duckdb(memory: str, threads: int, spilled: Path) -> duckdb.DuckDBPyC
 
 @contextmanager
 def open_in_duckdb(path: Path, key: PersonalKey | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A small DuckDB with the Parquet file at `path` as the view `file`. It spills to a folder beside the file."""
+    """A small DuckDB with the Parquet file at `path` as the view `file`. It spills to a folder beside the file.
+
+    `as_json(payload)` is a payload as DuckDB reads it: half a pair of surrogates and control characters, which it refuses, are replaced.
+    """
     with storage_errors(path), bounded_duckdb("128MB", 1, path.parent / ".spilled") as database:
         create_view(database, "file", escaped(path), key)
+        database.execute(_AS_JSON)
         yield database
+
+
+_AS_JSON = r"""
+CREATE TEMP MACRO with_plain_text(payload) AS
+    regexp_replace(regexp_replace(payload, '\\u[dD][89a-fA-F][0-9a-fA-F]{2}', '\\ufffd', 'g'), '[\x00-\x1f]', ' ', 'g');
+CREATE TEMP MACRO as_json(payload) AS
+    CASE WHEN json_valid(payload) THEN payload WHEN json_valid(with_plain_text(payload)) THEN with_plain_text(payload) END
+"""
 
 
 def create_view(database: duckdb.DuckDBPyConnection, view: str, address: str, key: PersonalKey | None = None) -> None:

@@ -20,7 +20,7 @@ WITH numbered AS (
                     nullif(CAST(json_extract(payload, '$."{reference}"') AS VARCHAR), 'null'),
                     CAST(json_extract(payload, '$.id') AS VARCHAR)
                 ) AS number
-            FROM (SELECT owner, page, CASE WHEN json_valid(payload) THEN payload END AS payload FROM entries)
+            FROM (SELECT owner, page, as_json(payload) AS payload FROM entries)
         )
     )
 ),
@@ -28,7 +28,7 @@ led AS (
     SELECT
         coalesce(CAST(id AS VARCHAR), json_extract_string(valid, '$.id')) AS id,
         any_value(json_extract(valid, {paths})) AS own
-    FROM (SELECT id, CASE WHEN json_valid(payload) THEN payload END AS valid FROM led_to)
+    FROM (SELECT id, as_json(payload) AS valid FROM led_to)
     GROUP BY 1
 ),
 lists AS (
@@ -44,13 +44,13 @@ lists AS (
     FROM numbered LEFT JOIN led ON led.id = numbered.led_to
     GROUP BY owner
 ),
-records AS (SELECT *, CASE WHEN json_valid(payload) THEN payload END AS valid FROM file)
+records AS (SELECT *, as_json(payload) AS valid FROM file)
 SELECT
     records.id,
     page,
     CASE
         WHEN json_exists(valid, '$.id') AND NOT json_exists(valid, '$.{key}')
-            THEN regexp_replace(valid, '\s*\}}\s*$', '') || ',"{key}":[' || coalesce(numbers, '') || ']'
+            THEN regexp_replace(payload, '\s*\}}\s*$', '') || ',"{key}":[' || coalesce(numbers, '') || ']'
                 || CASE WHEN len(beside) > 0 THEN ',"{beside}":' || CAST(to_json(beside) AS VARCHAR) ELSE '' END || '}}'
         ELSE payload
     END AS payload,

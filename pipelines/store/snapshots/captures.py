@@ -158,8 +158,8 @@ class IdCounts(msgspec.Struct):
     """The same for the same ids, in any order."""
 
 
-TEXT_ID = """CASE WHEN id IS NULL AND json_valid(payload) AND json_type(payload, '$.id') = 'VARCHAR'
-              THEN json_extract_string(payload, '$.id') END"""
+TEXT_ID = """CASE WHEN id IS NULL AND json_type(as_json(payload), '$.id') = 'VARCHAR'
+              THEN json_extract_string(as_json(payload), '$.id') END"""
 
 
 def count_ids(raw_path: Path, key: PersonalKey | None, *, text_ids: bool = False) -> IdCounts:

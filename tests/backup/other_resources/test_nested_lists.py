@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from pipelines.migration.model.target_reading import snapshot_listing
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.maintenance.differences import compare
 from pipelines.store.maintenance.verification import verify
@@ -126,6 +127,21 @@ def test_each_list_without_a_count_is_read_twice_although_another_has_the_same_r
     assert runner.back_up("publications", "collections").manifest.complete
     first_pages = [request.path for request in server.received if request.query.get("page") == "1"]
     assert [first_pages.count(f"/api/v3/{PATH.format(number)}") for number in (1, 2)] == [2, 2]
+
+
+def test_half_a_pair_of_surrogates_costs_neither_a_record_its_list_nor_a_list_its_entry(
+    serve: Serve, library: Lists, tmp_path: Path
+) -> None:
+    """DuckDB does not take such JSON."""
+    library.lists["collections"] = [{"id": 1, "name": "\ud800"}, {"id": 3, "name": "A"}]
+    library.lists[PATH.format("3")] = [{"id": 903, "publication_id": 5, "note": "\ud800"}, *MEMBERS["3"][:1]]
+    runner, _server = serve(library, NESTED)
+    snapshot = runner.back_up("publications", "collections")
+    staged = [row["publication_id"] for row in rows(snapshot, "collection_publications") if row["collection_id"] == 3]
+    with runner.library() as backup:
+        listing = snapshot_listing(backup.data, snapshot, "collections", tmp_path)
+        lists = {record["id"]: record["publication_ids"] for record in listing.records()}
+    assert (staged, lists) == ([5, 7], {1: [book["id"] for book in BOOKS[:120]], 3: [5, 7]})
 
 
 @pytest.mark.long
