@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pipelines.inventory import LIST_PATHS, noun
 from pipelines.records.files import ASSET, PRESIGN
 from pipelines.records.shapes.observation import MAX_NAME
+from pipelines.records.values import text_of
 from pipelines.shapes.documents import UnreadableDocumentError, read_document
 from pipelines.shapes.model import Description, FieldSchema, MergeSchema, PayloadSchema, ResourceSchema
 
@@ -90,6 +92,8 @@ class _Reader:
         for path, item in self._document["paths"].items():
             if not isinstance(item, dict):
                 continue
+            if not str(path).startswith(self._prefix):
+                continue  # of another version, or beside the API, such as its sign-in
             short = "/" + re.sub(r"\{[^}]*\}|:\w+", "{}", str(path)).removeprefix(self._prefix).strip("/")
             for method in _METHODS:
                 operation = item.get(method, item.get(method.upper()))
@@ -152,12 +156,12 @@ class _Reader:
         return schema
 
     def _answer_id(self, answer: Any, resource: str) -> str:
-        """Where an answer has the only id of a record of this resource; empty where that is beside its fields, or not clear."""
-        names = {"id", f"{noun(resource).replace(' ', '_')}_id"}
+        """Where an answer names the id of a record of this resource as such, if it has no other id: the one called `id` needs no path."""
+        named = f"{noun(resource).replace(' ', '_')}_id"
         fields = self._object(answer, self._levels)[0]
-        paths = [name for name in fields if name in names]
-        paths += [f"{name}/{inner}" for name, field in fields.items() for inner in field.members if inner in names]
-        return paths[0] if len(paths) == 1 and paths != ["id"] else ""
+        paths = [*fields, *(f"{name}/{inner}" for name, field in fields.items() for inner in field.members)]
+        ids = [path for path in paths if path.rpartition("/")[2] in {"id", named}]
+        return ids[0] if len(ids) == 1 and ids[0].endswith(named) else ""
 
     def _merge(self, path: str, by_name: dict[str, dict[str, Any]]) -> MergeSchema | None:
         """The request that merges two records of the list with this path."""
@@ -254,7 +258,7 @@ class _Reader:
             field.types += ["null"] if part.get("nullable") in (True, "true") else []
             field.format = field.format or str(part.get("format") or "")[:MAX_NAME]
             choices = [*_list(part.get("enum"))[:MAX_FIELDS], part.get("const")]
-            field.choices += [str(choice)[:MAX_NAME] for choice in choices if choice is not None]
+            field.choices += [text[:MAX_NAME] for choice in choices if (text := text_of(choice)) is not None]
             field.read_only = field.read_only or part.get("readOnly") in (True, "true")
             if levels > 0 and "items" in part and field.entries is None:
                 field.entries = self._field(part["items"], levels - 1)
@@ -301,10 +305,12 @@ def _presigning(operations: Mapping[str, Collection[str]]) -> Iterator[tuple[str
 
 
 def _prefix(paths: dict[Any, Any]) -> str:
-    """The prefix of every path, such as /api/v3; empty if the server's address includes it."""
-    names = [str(path) for path in paths]
-    prefix = re.match(r"(?:/.{0,200})?/(?:api/)?v[23](?=/)", names[0]) if names else None
-    return prefix[0] if prefix and all(name.startswith(prefix[0]) for name in names) else ""
+    """The prefix that most paths have, such as /api/v3, with a slash; the newest of several. Empty if the server's address includes it."""
+    prefixes = Counter(prefix[0] if (prefix := _VERSIONED.match(str(path))) else "" for path in paths)
+    return max(prefixes, key=lambda prefix: (prefixes[prefix], prefix), default="")
+
+
+_VERSIONED = re.compile(r"(?:/.{0,200})?/(?:api/)?v[23]/")
 
 
 def _form_schema(parameters: Iterator[dict[str, Any]]) -> dict[str, Any] | None:

@@ -115,7 +115,7 @@ def _object(**members: Any) -> dict[str, Any]:
     ("answer", "path"),
     [
         (_object(id=ID, name={"type": "string"}), ""),
-        (_object(data=_object(id=ID)), "data/id"),
+        (_object(created_by=_object(id=ID)), ""),
         (_object(hard_copy_id=ID), "hard_copy_id"),
         (_object(result=_object(hard_copy_id=ID), user=_object(user_id=ID)), "result/hard_copy_id"),
         (_object(hard_copy=_object(id=ID), user=_object(id=ID)), ""),
@@ -128,3 +128,14 @@ def test_where_the_id_of_an_answer_is(answer: dict[str, Any], path: str) -> None
     responses = {"201": {"description": "", **content(answer)}}
     description = read({"/hard_copies": {"post": {"requestBody": body, "responses": responses}}})
     assert description.resources["hard_copies"].answer_id == path
+
+
+@pytest.mark.parametrize("beside", ["/oauth/token", "/api/v2/tasks", "/tasks"])
+def test_paths_beside_the_version_are_no_part_of_it(beside: str) -> None:
+    """A value of an enumeration is text as in the mapping file."""
+    item = {"post": {"requestBody": content(_object(done={"enum": [True, 2.5, "x", None]})), "responses": {}}}
+    description = read({"/api/v3/tasks": item, "/api/v3/users": item, beside: item})
+    assert [*description.operations] == ["POST /tasks", "POST /users"]
+    created = description.resources["tasks"].create
+    assert created is not None
+    assert created.fields["done"].choices == ["true", "2.5", "x"]
