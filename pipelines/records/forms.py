@@ -202,9 +202,8 @@ def _identifiers(record: Mapping[str, Any], form: PublicationForm, kinds: Kinds,
         is_blank = identifier.verdict == UNRECOGNISED and not identifier.value.strip()
         if identifier.verdict in sent and not is_blank:
             chosen[identifier.type, identifier.value] = None
-        else:
-            form.unsent[identifier.source_field] = identifier.raw
-            form.why.setdefault(identifier.source_field, code_of(identifier.rule))
+        elif form.unsent.get(identifier.source_field) != identifier.raw:
+            form.leave(identifier.source_field, identifier.raw, code_of(identifier.rule))
     entries = []
     for number, entry in enumerate(_items(record, IDENTIFIER_LIST, form)):
         where = f"{IDENTIFIER_LIST}[{number}]"

@@ -342,7 +342,8 @@ def _integer(value: object) -> int | None:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if type(value) is float or (type(value) is int and whole_number(value) is not None) else None
+    is_exact = type(value) is int and whole_number(value) is not None and int(float(value)) == value
+    return float(value) if isinstance(value, float) or (isinstance(value, int) and is_exact) else None
 
 
 def _text(value: object) -> str | None:

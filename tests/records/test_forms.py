@@ -77,6 +77,7 @@ def test_what_cannot_be_sent_is_named() -> None:
         contributor={"name": "nobody"},
         organization="x",
         identifiers=[{"type": "doi", "value": "10.1000/182"}, {"type": "doi"}],
+        isbn=["9780306406158", "978030640615X"],
         title=9,
         note=f"see {SIGNED}",
     )
@@ -99,6 +100,8 @@ def test_what_cannot_be_sent_is_named() -> None:
         "assets[0].pages",
         "assets[1]",
         "identifiers[1]",
+        "isbn",
+        "isbn'",
         "title",
         "note",
     }

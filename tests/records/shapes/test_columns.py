@@ -78,6 +78,11 @@ def test_a_scalar_is_a_column_of_the_type_of_all_its_values(
     assert [row["residue"] for row in staged(records)] == [None] * len(values)
 
 
+def test_a_number_that_a_column_would_round_is_residue() -> None:
+    rows = staged([{"id": 1, "further": 2**53 + 1}, {"id": 2, "further": 1.5}])
+    assert [(row["further"], row["residue"]) for row in rows] == [(None, f'{{"further":{2**53 + 1}}}'), (1.5, None)]
+
+
 def test_an_object_with_an_id_is_two_columns() -> None:
     """`location` instead of `location_id` fills the described column, so that joins work; its name is a column of its own."""
     records = [
