@@ -335,7 +335,7 @@ def _decision(cells: Mapping[str, str]) -> RecordDecision | None:
 def _id(text: str) -> RecordId | None:
     """The id in a cell; none unless there is exactly one."""
     match = _ID.fullmatch(_plain(text))
-    return record_id(int(match[1]) if match[1] else match[2]) if match else None
+    return record_id(match[1] or match[2]) if match else None
 
 
 def _plain(text: str) -> str:

@@ -89,11 +89,14 @@ def test_a_line_has_the_problem_the_differences_and_a_place_for_the_decision(tmp
         ("MATCH: 12", ("match", 12)),
         ("match12", ("match", 12)),
         ("match\u00a0１２", ("match", 12)),
+        ("match 0012", ("match", "0012")),
         ("Source 34", ("source", 34)),
         ("target = 34", ("target", 34)),
     ],
 )
-def test_a_decision_is_understood_however_it_is_written(tmp_path: Path, written: str, meant: tuple[str, int]) -> None:
+def test_a_decision_is_understood_however_it_is_written(
+    tmp_path: Path, written: str, meant: tuple[str, int | str]
+) -> None:
     assert decided(*read_decisions(decide(file_of(tmp_path, [UNCLEAR]), written)).values()) == [(1, *meant)]
 
 
