@@ -193,7 +193,7 @@ class PublicationType(ResourceType, frozen=True):
 
     def files(self, record: Mapping[str, Any]) -> str | None:
         cover, assets = record.get("cover"), record.get("assets")
-        if cover is None and (assets is None or assets == []):
+        if cover is None and assets == []:
             return None
         return compact_json(without_addresses({"id": record.get("id"), "cover": cover, "assets": assets}))
 

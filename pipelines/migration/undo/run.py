@@ -21,7 +21,7 @@ from pipelines.migration.apply.row_result import RowResult
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import Side
 from pipelines.migration.model.comparison_database import in_steps
-from pipelines.migration.model.file_comparison import described_files, part_of
+from pipelines.migration.model.file_comparison import described_files, files_of, part_of
 from pipelines.migration.model.journal_entries import WriteKind
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.step import Request
@@ -116,9 +116,13 @@ class UndoRun(Executor[UndoResult]):
 
     def _records(self, now: Side, ids: set[RecordId]) -> dict[RecordId, TargetRecord]:
         """Id → the record in the target as it is `now`."""
-        files, compared = now.files(ids), self._step.types[now.resource].compared
+        compared = self._step.types[now.resource].compared
+        files = {
+            number: described_files(text) if shows_files(files_of(text)) else None
+            for number, text in now.files(ids).items()
+        }
         return {
-            number: TargetRecord(compared(form.values), described_files(files.get(number)))
+            number: TargetRecord(compared(form.values), files.get(number, []))
             for number, form in now.forms(ids).items()
         }
 

@@ -13,6 +13,7 @@ from pipelines.migration.undo.result import UndoResult
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
+from tests.migration.test_additional_fields import DOCUMENTED
 from tests.migration.verify.test_run import WITH_PDF, apply_new_plan, pdf_of, target_ids, upload
 
 
@@ -85,6 +86,17 @@ def test_records_that_people_edited_since_stay(pair: LibraryPair, snapshot: Snap
     }
     assert {left.source_id for left in dry_run.findings} == {3, WITH_PDF}
     assert [record["id"] for record in pair.publications()] == sorted([in_target[3], in_target[WITH_PDF]])
+
+
+def test_a_dry_run_promises_no_more_than_an_undo_does_where_no_files_are_shown(
+    pair: LibraryPair, snapshot: Snapshot
+) -> None:
+    plan = apply_new_plan(pair, snapshot)
+    shown = {name: field for name, field in DOCUMENTED.items() if name != "assets"}
+    pair.sandbox.reshape({"publications": {"fields": shown}}, pair.target)
+    dry_run = pair.undo(plan)
+    assert counts_of(dry_run) == counts_of(pair.undo(plan, really=True))
+    assert WITH_PDF in {left.source_id for left in dry_run.findings}
 
 
 def test_an_interrupted_undo_continues(pair: LibraryPair, snapshot: Snapshot) -> None:
