@@ -4,7 +4,7 @@ Write, audit, publish: a check turns red for whatever makes a snapshot partial. 
 nothing that was read is lost; it never becomes the newest complete one (I4, I5).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import dagster as dg
@@ -15,7 +15,6 @@ from pipelines.inventory import RESOURCES, nested_of
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED, raw_table
-from pipelines.store.parquet import count_nulls
 from pipelines.store.snapshots.facts import ResourceFacts, Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
@@ -26,7 +25,6 @@ SNAPSHOT = "snapshot"
 """The asset that publishes a backup."""
 
 READABLE = "readable"
-REQUIRED = "required_columns"
 
 _READ = {
     "count_equals_x_total": "The number of different ids equals X-Total, which did not change during the listing.",
@@ -54,11 +52,9 @@ def table_specs(tenant: str, resource: str) -> Iterator[dg.AssetSpec]:
 
 
 def table_checks(tenant: str, resource: str) -> Iterator[dg.AssetCheckSpec]:
-    """The checks of these assets."""
+    """The checks of the raw table."""
     for name, text in _READ.items():
         yield check_spec(tenant, raw_table(resource).name, name, text)
-    for table in _staged_tables(resource):
-        yield required_spec(tenant, table)
 
 
 def _staged_tables(resource: str) -> list[Table]:
@@ -70,9 +66,9 @@ def table_results(data: DataFolder, snapshot: Snapshot) -> Iterator[dg.Materiali
     manifest = snapshot.manifest
     for resource in RESOURCES:
         if (unreadable := manifest.unreadable.get(resource)) is not None:
-            yield _unread_result(tenant_key(manifest.tenant, raw_table(resource).name), unreadable, _READ, passed=False)
+            yield _unread_result(tenant_key(manifest.tenant, raw_table(resource).name), unreadable, _READ)
             for table in STAGED[resource]:
-                yield _unread_result(tenant_key(manifest.tenant, table.name), unreadable, [REQUIRED], passed=True)
+                yield _unread_result(tenant_key(manifest.tenant, table.name), unreadable)
         elif resource in manifest.resources:
             yield _raw_result(data, snapshot, resource)
             for table in STAGED[resource]:
@@ -97,9 +93,7 @@ def _raw_result(data: DataFolder, snapshot: Snapshot, resource: str) -> dg.Mater
     )
 
 
-def _unread_result(
-    key: dg.AssetKey, unreadable: Unreadable, checks: Iterable[str], *, passed: bool
-) -> dg.MaterializeResult:
+def _unread_result(key: dg.AssetKey, unreadable: Unreadable, checks: Collection[str] = ()) -> dg.MaterializeResult:
     """The result for a table that could not be read. The checks of the raw table warn, or fail where the snapshot is partial without it."""
     severity = dg.AssetCheckSeverity.ERROR if unreadable.partial else dg.AssetCheckSeverity.WARN
     reason: dict[str, Any] = {"not_read": unreadable.message, "missing_scopes": unreadable.missing_scopes}
@@ -107,12 +101,12 @@ def _unread_result(
         asset_key=key,
         metadata={
             "dagster/row_count": 0,
-            "requests": 0 if passed else unreadable.requests,
+            "requests": unreadable.requests if checks else 0,
             "not_read": unreadable.message,
         },
         check_results=[
             dg.AssetCheckResult(
-                passed=passed, check_name=name, severity=severity, description=unreadable.message, metadata=reason
+                passed=False, check_name=name, severity=severity, description=unreadable.message, metadata=reason
             )
             for name in checks
         ],
@@ -131,12 +125,6 @@ def table_spec(tenant: str, table: Table, made_from: Sequence[str]) -> dg.AssetS
     )
 
 
-def required_spec(tenant: str, table: Table) -> dg.AssetCheckSpec:
-    """The check of a staged table."""
-    text = f"These columns are filled in every row: {', '.join(_audited(table))}."
-    return check_spec(tenant, table.name, REQUIRED, text)
-
-
 def _staged_result(data: DataFolder, snapshot: Snapshot, table: Table) -> dg.MaterializeResult:
     tenant = snapshot.manifest.tenant
     return dg.MaterializeResult(
@@ -145,7 +133,6 @@ def _staged_result(data: DataFolder, snapshot: Snapshot, table: Table) -> dg.Mat
             **table_metadata(data, snapshot, table, requests=0),
             "dagster/column_lineage": column_lineage(tenant, table),
         },
-        check_results=[_required_check(data, snapshot, table)],
     )
 
 
@@ -178,23 +165,4 @@ def _ids_check(facts: ResourceFacts) -> dg.AssetCheckResult:
         passed=facts.records == facts.distinct_ids,
         description=f"{facts.records:,} records, {facts.distinct_ids:,} different ids, {facts.without_id:,} without an id.",
         metadata={"records": facts.records, "distinct_ids": facts.distinct_ids, "without_id": facts.without_id},
-    )
-
-
-def _audited(table: Table) -> tuple[str, ...]:
-    """The columns that must be filled: the required ones and the key."""
-    return tuple(column.name for column in table.columns if column.required or column.name in table.key)
-
-
-def _required_check(data: DataFolder, snapshot: Snapshot, table: Table) -> dg.AssetCheckResult:
-    with data.open_table(snapshot, table.name) as file:
-        missing = count_nulls(file, _audited(table))
-    broken = any(missing[name] for name in table.required)
-    return dg.AssetCheckResult(
-        check_name=REQUIRED,
-        passed=not any(missing.values()),
-        # An id may be a text, which the column cannot contain. Whether that is an error, the checks of the raw table decide.
-        severity=dg.AssetCheckSeverity.ERROR if broken else dg.AssetCheckSeverity.WARN,
-        description=", ".join(f"{name}: {count:,} empty" for name, count in missing.items() if count),
-        metadata={"empty": missing},
     )

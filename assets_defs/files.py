@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets_defs.backup import PUBLICATIONS, required_spec, table_spec
+from assets_defs.backup import PUBLICATIONS, table_spec
 from assets_defs.factories import check_spec, tenant_key, tenant_keys
 from assets_defs.metadata import MOST_SHOWN, preview, single_values
 from pipelines.records.tables.publications import PUBLICATION_FILES
@@ -33,9 +33,8 @@ def file_specs(tenant: str) -> Iterator[dg.AssetSpec]:
 
 
 def file_checks(tenant: str) -> Iterator[dg.AssetCheckSpec]:
-    """The checks of these assets."""
+    """The check of the blobs."""
     yield check_spec(tenant, FILES, KEPT, "The content of every file that the records name is stored.")
-    yield required_spec(tenant, PUBLICATION_FILES)
 
 
 def file_result(snapshot: Snapshot) -> dg.MaterializeResult:

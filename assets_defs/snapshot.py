@@ -19,7 +19,6 @@ from assets_defs import freshness
 from assets_defs.backup import (
     PUBLICATIONS,
     READABLE,
-    REQUIRED,
     SNAPSHOT,
     backup_keys,
     table_checks,
@@ -176,8 +175,8 @@ def failure_results(
     """
     key = tenant_key(tenant, SNAPSHOT)
     reasons = {dg.AssetCheckKey(key, COMPLETE): f"No snapshot was made. {reason}"}
-    if failed:
-        check = READABLE if failed.startswith("raw_") else KEPT if failed == FILES else REQUIRED
+    if failed == FILES or failed.startswith("raw_"):
+        check = KEPT if failed == FILES else READABLE
         reasons[dg.AssetCheckKey(tenant_key(tenant, failed), check)] = reason
     planned_keys = {check for check in planned if check.asset_key.path[0] == tenant} | {dg.AssetCheckKey(key, NEWS)}
     for check_key in sorted({*reasons, *planned_keys} - {dg.AssetCheckKey(key, freshness.CHECK)}, key=str):

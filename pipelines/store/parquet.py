@@ -175,15 +175,6 @@ def create_view(database: duckdb.DuckDBPyConnection, view: str, address: str, ke
         raise OSError(str(error).partition("\n")[0]) from error
 
 
-def count_nulls(file: pq.ParquetFile, columns: Sequence[str]) -> dict[str, int]:
-    """Counts the rows in which each column is empty: column → rows. A row group is read at a time (I11)."""
-    counts = dict.fromkeys(columns, 0)
-    for batch in row_batches(file, columns):
-        for column in columns:
-            counts[column] += batch.column(column).null_count
-    return counts
-
-
 def row_batches(
     file: pq.ParquetFile, columns: Sequence[str] | None = None, rows: int | None = None
 ) -> Iterator[pa.RecordBatch]:

@@ -26,7 +26,6 @@ CHECKS = {
     ("raw_publications", "count_equals_x_total"),
     ("raw_publications", "ids_unique"),
     ("raw_publications", "readable"),
-    *((table, "required_columns") for table in TABLES),
     ("files", "every_file_kept"),
     ("snapshot", "complete"),
     ("snapshot", "nothing_new_announced"),

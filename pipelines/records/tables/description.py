@@ -1,6 +1,6 @@
 """How a table is described: name, key, and for each column its Arrow type and a sentence.
 
-Parquet schemas, Dagster's column metadata and checks, the DuckDB views, the Postgres tables and `bookferry tables` follow from these
+Parquet schemas, Dagster's column metadata, the DuckDB views, the Postgres tables and `bookferry tables` follow from these
 descriptions.
 """
 
@@ -77,11 +77,6 @@ class Table:
             ],
             metadata={"comment": self.comment},
         )
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """Names of the columns that every row must fill."""
-        return tuple(column.name for column in self.columns if column.required)
 
     @property
     def impersonal(self) -> Table:
