@@ -27,8 +27,7 @@ SNAPSHOT = "snapshot"
 READABLE = "readable"
 
 _READ = {
-    "count_equals_x_total": "The number of different ids equals X-Total, which did not change during the listing.",
-    "ids_unique": "Every record has an id, and no id occurs twice.",
+    "count_equals_x_total": "Every record has an id. The number of different ids equals X-Total, which did not change during the listing.",
     READABLE: "The service lets the account read the resource, and its answers have the expected form.",
 }
 """The checks of a raw table."""
@@ -87,7 +86,6 @@ def _raw_result(data: DataFolder, snapshot: Snapshot, resource: str) -> dg.Mater
         },
         check_results=[
             _count_check(facts, *_problems_of_nested(snapshot, resource)),
-            _ids_check(facts),
             dg.AssetCheckResult(passed=True, check_name=READABLE),
         ],
     )
@@ -156,13 +154,4 @@ def _count_check(facts: ResourceFacts, *problems_of_nested: str) -> dg.AssetChec
             "problems": one_line_each(problems),
             "notes": one_line_each(facts.notes),
         },
-    )
-
-
-def _ids_check(facts: ResourceFacts) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        check_name="ids_unique",
-        passed=facts.records == facts.distinct_ids,
-        description=f"{facts.records:,} records, {facts.distinct_ids:,} different ids, {facts.without_id:,} without an id.",
-        metadata={"records": facts.records, "distinct_ids": facts.distinct_ids, "without_id": facts.without_id},
     )

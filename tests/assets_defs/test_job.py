@@ -24,7 +24,6 @@ ASSETS = ("raw_publications", *TABLES, "files", "snapshot")
 """The assets of every backup, without the report."""
 CHECKS = {
     ("raw_publications", "count_equals_x_total"),
-    ("raw_publications", "ids_unique"),
     ("raw_publications", "readable"),
     ("files", "every_file_kept"),
     ("snapshot", "complete"),

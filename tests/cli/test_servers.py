@@ -73,7 +73,7 @@ def _check_what_it_shows(interface: WebInterface) -> None:
     }
     assets = {page["assetKey"]["path"][-1] for page in pages if page["assetMaterializations"]}
     assert {"raw_publications", "publications", "files", "snapshot", "report"} <= assets
-    assert {shown["snapshot", "complete"], shown["raw_publications", "ids_unique"], shown["report", "made"]} == {
+    assert {shown["snapshot", "complete"], shown["raw_publications", "readable"], shown["report", "made"]} == {
         "SUCCEEDED"
     }
     assert interface.runs() == []
