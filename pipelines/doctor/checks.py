@@ -232,14 +232,10 @@ def database(look: Look) -> CheckResult:
 
 
 def _shared_state(state: PostgresState) -> CheckResult:
-    server = state.examine()
-    message = (
-        f"the state in {state.place} answers in {server.round_trip * 1000:.1f} ms (Postgres {server.version.split()[0]}, "
-        f"synchronous_commit = {server.synchronous_commit})"
-    )
-    if server.fsync != "on":
+    message = f"the state in {state.place} answers"
+    if (fsync := state.fsync()) != "on":
         return warning(
-            f"{message}; it has fsync = {server.fsync}, so a loss of power can cost the journal of writes",
+            f"{message}; it has fsync = {fsync}, so a loss of power can cost the journal of writes",
             "Turn fsync on in the server's configuration.",
         )
     return ok(message)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
-from time import perf_counter
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import psycopg
 
@@ -23,15 +22,6 @@ BUSY = (
 )
 
 _STREAMED_ROWS = 1000
-
-
-class ServerFacts(NamedTuple):
-    """What the server says of itself, and the seconds of a round trip: the least of five."""
-
-    version: str
-    synchronous_commit: str
-    fsync: str
-    round_trip: float
 
 
 class PostgresState:
@@ -96,18 +86,11 @@ class PostgresState:
         """Beat for leases that were silent for long."""
         return self._leases.renew()
 
-    def examine(self) -> ServerFacts:
-        """What the server says of itself. Raises the errors of a store."""
+    def fsync(self) -> str:
+        """The server's setting of that name. Raises the errors of a store."""
         with closing(self), self._session.transaction() as statements:
-            [(version, synchronous_commit, fsync)] = statements.execute(
-                "SELECT current_setting('server_version'), current_setting('synchronous_commit'), current_setting('fsync')"
-            ).fetchall()
-            trips = []
-            for _ in range(5):
-                begun = perf_counter()
-                statements.execute("SELECT 1")
-                trips.append(perf_counter() - begun)
-        return ServerFacts(version, synchronous_commit, fsync, min(trips))
+            [(setting,)] = statements.execute("SELECT current_setting('fsync')").fetchall()
+        return str(setting)
 
     def close(self) -> None:
         """Close the session; the next transaction opens another."""

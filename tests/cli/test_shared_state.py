@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,7 +44,7 @@ def test_two_machines_count_in_one_budget(address: str, sandbox: SandboxProcess,
     assert f"; {slots} of them used by other runs" in checks["rate"]["message"]
     finding = checks["database"]
     assert finding["status"] == "warning"
-    assert re.search(r"answers in \d{1,3}\.\d ms \(Postgres \d+.*fsync = off", finding["message"])
+    assert "answers; it has fsync = off" in finding["message"]
     assert second_machine.backup("--no-files", variables=variables).status == 0
 
 

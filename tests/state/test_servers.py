@@ -97,7 +97,8 @@ def test_a_commit_waits_for_the_disk_whatever_the_database_is_set_to(
     name = sa.make_url(shared_place.address).database
     with psycopg.connect(shared_place.address, autocommit=True) as connection:
         connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = {default}")
-    assert PostgresState(shared_place.address).examine().synchronous_commit == used
+    with closing(shared_place.state(CLOCK).open(CLOCK)) as store:
+        assert store.read("SELECT current_setting('synchronous_commit')", ()) == [(used,)]
 
 
 @pytest.mark.parametrize(
