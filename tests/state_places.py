@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 
 from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.http.budget import Budget
 from pipelines.state.local import LocalState
 from pipelines.state.postgres import PostgresState
 from pipelines.state.store import State
@@ -44,6 +45,12 @@ class Place:
             connection.execute("SET search_path = bookferry_state")
             answer = connection.execute(statement)
             return answer.fetchall() if answer.description else []
+
+
+def slots_taken(budget: Budget) -> int:
+    """The slots of a budget that are taken now."""
+    with budget._store.transaction() as session:
+        return budget._look(session, budget._now(session))[0]
 
 
 @contextmanager

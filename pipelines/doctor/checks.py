@@ -355,16 +355,14 @@ def scopes(look: Look) -> CheckResult:
 
 @check("rate", needs=TO_ASK)
 def rate(look: Look) -> CheckResult:
-    """No more requests are sent than the service allows automated access (I1); those of other runs count, too."""
+    """No more requests are sent than the service allows automated access (I1)."""
     _, limit = look.settings.budget_of(look.tenant)
-    used = look.requests_of_others()
-    usage = f"; {used} of them used by other runs in the last minute" if used else ""
     if limit > REQUESTS_PER_MINUTE:
         return warning(
-            f"requests_per_minute is {limit:,}, but the service allows automated access about {REQUESTS_PER_MINUTE}{usage}",
+            f"requests_per_minute is {limit:,}, but the service allows automated access about {REQUESTS_PER_MINUTE}",
             f"Set requests_per_minute = {REQUESTS_PER_MINUTE} unless the library's operators granted more.",
         )
-    return ok(f"{limit} requests in any 60 seconds{usage}")
+    return ok(f"{limit} requests in any 60 seconds")
 
 
 @check("service", needs=TO_ASK, requests=8)

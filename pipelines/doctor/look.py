@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus
@@ -20,7 +20,6 @@ from pipelines.errors import BookferryError
 from pipelines.inventory import LIST_PATHS
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
-from pipelines.service.http.budget import Budget
 from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.service.self_description import ask_description
 from pipelines.service_limits import PER_PAGE
@@ -77,12 +76,6 @@ class Look:
     def snapshots(self) -> NewestSnapshots:
         """The newest snapshots of the tenant."""
         return newest_snapshots(self.data, self.tenant)
-
-    def requests_of_others(self) -> int:
-        """Requests to the library in the last minute; of others, while this look has sent none."""
-        library, limit = self.settings.budget_of(self.tenant)
-        with closing(Budget(self.data.state, library, limit)) as budget:
-            return budget.used()
 
     @property
     def requests(self) -> int:

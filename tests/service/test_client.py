@@ -29,6 +29,7 @@ from tests.sandbox.process import SandboxProcess
 from tests.service.conftest import PASSWORD, USER, ClientFor, Serve
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received, Script
+from tests.state_places import slots_taken
 
 ERROR = {"error": {"code": "InsufficientScope", "message": "Ask for more"}}
 
@@ -169,4 +170,4 @@ def test_both_api_versions_of_a_library_share_one_budget(
     with open_client(settings, "old", state=LocalState(tmp_path / "state.db")) as client:
         client.get(f"{client.api_url}/publications")
         assert client.requests_per_minute == 7
-    assert Budget(LocalState(tmp_path / "state.db"), *settings.budget_of("new")).used() == 1
+    assert slots_taken(Budget(LocalState(tmp_path / "state.db"), *settings.budget_of("new"))) == 1

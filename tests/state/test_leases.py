@@ -22,7 +22,7 @@ from pipelines.state.postgres import PostgresState
 from pipelines.state.store import State
 from tests.forks import CONTEXT, start
 from tests.state.proxy import Proxy
-from tests.state_places import Place
+from tests.state_places import Place, slots_taken
 
 pytestmark = pytest.mark.usefixtures("quick_leases")
 
@@ -79,7 +79,7 @@ def test_a_run_that_is_stopped_within_a_statement_keeps_its_lease_until_it_has_c
             with pytest.raises(Stopped), store.transaction() as db:
                 db.execute("SELECT pg_sleep(60)")
             permit.release()
-            assert Budget(state, "library", 100).used() == 0
+            assert slots_taken(Budget(state, "library", 100)) == 0
             assert state.fence("old", DATA) > 0
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -15,7 +15,7 @@ from pipelines.state.postgres import PostgresStore
 from tests.service.http.test_budget import KEPT, LIBRARY, most_in_a_window
 from tests.service.manual_clock import ManualClock
 from tests.state.proxy import Proxy
-from tests.state_places import Place
+from tests.state_places import Place, slots_taken
 
 HOUR = 3600.0
 
@@ -86,7 +86,7 @@ def test_a_server_whose_clock_is_set_frees_nothing_early_and_keeps_nothing_for_h
     """Whoever looks first after the step: the same process, another one of the machine, another machine, one that was never there."""
     first = on("one")
     if is_known:
-        on(machine).used()
+        slots_taken(on(machine))
     for _ in range(2):
         first.acquire().sent()
     sent = clock.monotonic()
@@ -94,7 +94,7 @@ def test_a_server_whose_clock_is_set_frees_nothing_early_and_keeps_nothing_for_h
     server_clock.set_by = step
     on(machine).acquire()
     assert KEPT - 0.01 <= clock.monotonic() - sent <= KEPT + 2
-    first.used()
+    slots_taken(first)
 
 
 def test_after_a_failover_nothing_is_granted_for_a_window(

@@ -23,7 +23,7 @@ from pipelines.service.http.budget import Budget
 from pipelines.state import server
 from pipelines.state.postgres import PostgresState
 from tests.postgres import database, postgres_user
-from tests.state_places import Place
+from tests.state_places import Place, slots_taken
 
 CLOCK = SystemClock()
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
@@ -84,7 +84,7 @@ def test_a_pooler_may_stand_between(pooled: str, shared_place: Place) -> None:
             pass
         assert len([*journal.of_plan("plan")]) == 10
     assert shared_place.state(CLOCK).leased(["old"], "here") == set()
-    assert budget.used() == 1
+    assert slots_taken(budget) == 1
     journal.close()
     budget.close()
 
@@ -123,7 +123,7 @@ def test_several_machines_can_make_the_tables_at_once(shared_place: Place) -> No
         together.wait()
         budget = Budget(state, "library", 10, CLOCK)
         budget.acquire()
-        used.append(budget.used())
+        used.append(slots_taken(budget))
 
     threads = [threading.Thread(target=begin) for _ in range(6)]
     for thread in threads:
@@ -167,4 +167,4 @@ def test_a_database_without_an_encoding(state_server: str) -> None:
         database(state_server, "TEMPLATE template0 ENCODING SQL_ASCII") as address,
         closing(PostgresState(address)) as state,
     ):
-        assert Budget(state, "library", 60, CLOCK).used() == 0
+        assert slots_taken(Budget(state, "library", 60, CLOCK)) == 0

@@ -152,12 +152,6 @@ class Budget:
                 {"now": now, "until": now + seconds, "library": self._library},
             )
 
-    def used(self) -> int:
-        """Count the slots that are taken now."""
-        with self._store.transaction() as db:
-            slots_taken, _ = self._look(db, self._now(db))
-            return slots_taken
-
     def close(self) -> None:
         """Close the store. Taken slots stay taken."""
         self._store.close()

@@ -28,7 +28,7 @@ from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import LEARNING, LOOK_SECONDS, MARGIN, MOST_AHEAD, PROMPT, Budget
 from pipelines.state.local import LocalState
 from tests.service.manual_clock import ManualClock
-from tests.state_places import Place
+from tests.state_places import Place, slots_taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -162,7 +162,7 @@ def test_no_window_ever_holds_more_than_the_limit(place: Place, limit: int, late
                 clock.at(leaves_at + 0.1, grant.sent)
     clock.sleep(1000)
     assert most_in_a_window(departures) <= limit
-    assert processes[0].used() == 0
+    assert slots_taken(processes[0]) == 0
     for process in processes:
         process.close()
 
@@ -230,18 +230,18 @@ def test_a_request_that_leaves_after_its_slot_was_given_away_waits_for_another(
     moment = clock.monotonic()
     stopped.sent()
     assert clock.monotonic() - moment == pytest.approx(KEPT)
-    assert shared.used() == 1
+    assert slots_taken(shared) == 1
 
 
 def test_release_gives_the_slot_back_unless_the_request_was_sent(place: Place, clock: ManualClock) -> None:
     """I1: a request that never left costs nothing; one that left cannot be taken back."""
     shared = budget(place, clock, 2)
     shared.acquire().release()
-    assert shared.used() == 0
+    assert slots_taken(shared) == 0
     grant = shared.acquire()
     grant.sent()
     grant.release()
-    assert shared.used() == 1
+    assert slots_taken(shared) == 1
 
 
 def test_a_pause_holds_everybody_back_in_full(place: Place, clock: ManualClock) -> None:
@@ -352,7 +352,7 @@ def test_a_signal_ends_the_wait(place: Place, interrupt_soon: Callable[[], None]
         thread.join()
     grant.release()
     shared.acquire().release()
-    assert shared.used() == 0
+    assert slots_taken(shared) == 0
 
 
 def output_of(script: str, path: Path | str) -> tuple[str, str]:
@@ -391,4 +391,4 @@ def test_a_full_disk_is_a_storage_error_and_takes_no_slot(path: Path, clock: Man
         while True:
             shared.acquire()
             slots += 1
-    assert shared.used() == slots
+    assert slots_taken(shared) == slots

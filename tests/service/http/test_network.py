@@ -20,6 +20,7 @@ from pipelines.state.local import LocalState
 from tests.service.conftest import PASSWORD, Serve
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, ScriptedServer
+from tests.state_places import slots_taken
 
 LIBRARY = "https://library.example.org"
 
@@ -67,7 +68,7 @@ def test_a_proxy_sees_neither_sign_in_nor_request(
     assert {(request.method, request.target) for request in proxy.received} == {("CONNECT", "library.example.org:443")}
     assert not any("authorization" in request.headers for request in proxy.received)
     assert client.requests == 0
-    assert Budget(LocalState(tmp_path / "state.db"), LIBRARY, 1, ManualClock()).used() == 0
+    assert slots_taken(Budget(LocalState(tmp_path / "state.db"), LIBRARY, 1, ManualClock())) == 0
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +139,7 @@ def test_nothing_leaves_after_close(serve: Serve, tmp_path: Path, clock: ManualC
     ring.close()
     with pytest.raises(TemporaryError, match="stopped before this request was sent"):
         ring.handle_request(httpx.Request("GET", f"{server.url}/", headers={"host": "x"}))
-    assert (server.received, shared.used()) == ([], 0)
+    assert (server.received, slots_taken(shared)) == ([], 0)
 
 
 def test_a_connection_that_is_made_during_close_is_closed(serve: Serve) -> None:

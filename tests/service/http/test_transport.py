@@ -17,6 +17,7 @@ from pipelines.service.http.retry_after import DEFAULT_PAUSE
 from pipelines.service.http.transport import BudgetTransport
 from pipelines.state.local import LocalState
 from tests.service.manual_clock import ManualClock
+from tests.state_places import slots_taken
 
 Step = tuple[float, str, bytes]
 """Seconds to wait, the event that httpcore then reports, and the method of its request."""
@@ -125,4 +126,4 @@ def test_a_run_that_is_stopped_while_it_waits_keeps_no_slot(tmp_path: Path) -> N
     ring = BudgetTransport(httpx.MockTransport(lambda _: httpx.Response(200)), budget=shared, clock=SystemClock())
     with pytest.raises(TemporaryError, match="stopped"):
         ring.handle_request(httpx.Request("GET", "http://library.test/"))
-    assert shared.used() == 1
+    assert slots_taken(shared) == 1
