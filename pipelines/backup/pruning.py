@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from pipelines.backup.iceberg import remove_from_tables
 from pipelines.errors import ConfigurationError
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.retention import Policy, PruneResult, prune
+from pipelines.store.maintenance.retention import PruneResult, prune
 from pipelines.store.snapshots.snapshots import DataFolder
 
 
@@ -24,7 +24,7 @@ def prune_as_configured(
     return prune(
         data,
         list(settings.tenants),
-        Policy.configured(settings.retention),
+        settings.retention,
         ZoneInfo(settings.timezone),
         tenant=tenant,
         dry_run=dry_run,

@@ -16,7 +16,10 @@ Count = Annotated[int, Field(ge=0, strict=True)]
 
 
 class RetentionSettings(BaseModel):
-    """Which snapshots retention keeps. Without this table, nothing is removed automatically."""
+    """How many snapshots stay: the newest ones, and one for each of the newest days, weeks and months with snapshots.
+
+    Without this table, nothing is removed automatically.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -17,7 +17,8 @@ import pytest
 
 from pipelines.backup.fetching import PARALLEL_FILES
 from pipelines.backup.flow import Backup
-from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.settings.retention_and_notify import RetentionSettings
+from pipelines.store.maintenance.retention import prune
 from pipelines.store.maintenance.verification import verify_named
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.busy_library import BusyLibrary
@@ -91,7 +92,7 @@ def assert_as_if_nobody_had(runner: BackupRunner, undisturbed: Snapshot) -> None
     data = Backup.open(runner.config).data
     [verified] = verify_named(data, None, now=datetime.now(UTC))
     assert (verified.ok, verified.blobs_read) == (True, verified.blobs)
-    prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
+    prune(data, ["old"], RetentionSettings(keep_last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     assert len(runner.blobs()) == verified.blobs, "no blob that nothing needs"
     assert not [path for path in data.work_path.rglob("*") if path.is_file()]
     assert not (runner.data / "files" / "tmp" / "tenant=old").exists()

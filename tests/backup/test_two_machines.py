@@ -17,8 +17,9 @@ import pytest
 
 from pipelines.backup import flow
 from pipelines.backup.flow import Backup
+from pipelines.settings.retention_and_notify import RetentionSettings
 from pipelines.store.catalogue import open_catalogue
-from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.store.maintenance.retention import prune
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.objects.buckets import Bucket
 from pipelines.store.objects.objects import MANIFEST
@@ -40,14 +41,15 @@ import sys
 from pathlib import Path
 from zoneinfo import ZoneInfo
 from pipelines.backup.flow import Backup
-from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.settings.retention_and_notify import RetentionSettings
+from pipelines.store.maintenance.retention import prune
 
 def wait(_):
     print("removing", flush=True)
     sys.stdin.read()
 
 with Backup.open(Path(sys.argv[1])) as backup:
-    result = prune(backup.data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant="old", dry_run=False, before_removal=wait)
+    result = prune(backup.data, ["old"], RetentionSettings(keep_last=1), ZoneInfo("UTC"), tenant="old", dry_run=False, before_removal=wait)
     print(*(entry.snapshot for entry in result.removed))
 """
 """A removal that goes on when nobody writes to it any more."""
@@ -209,7 +211,9 @@ def test_prune_on_another_machine_keeps_what_an_unfinished_backup_relies_on(
     with Backup.open(second_machine) as backup:
         blobs = [*backup.data.objects.below(BLOBS)]
         assert blobs, "files are fetched while the records are listed"
-        result = prune(backup.data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
+        result = prune(
+            backup.data, ["old"], RetentionSettings(keep_last=1), ZoneInfo("UTC"), tenant=None, dry_run=False
+        )
         assert [*backup.data.objects.below(BLOBS)] == blobs
     assert any("is an unfinished backup" in note for note in result.notes)
 
@@ -220,7 +224,9 @@ def test_prune_beside_a_running_backup_of_another_machine_leaves_its_blobs(machi
     with Backup.open(first_machine) as running:
         running.read_raw("old", "first", "publications")
         with Backup.open(second_machine) as backup:
-            result = prune(backup.data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
+            result = prune(
+                backup.data, ["old"], RetentionSettings(keep_last=1), ZoneInfo("UTC"), tenant=None, dry_run=False
+            )
     assert result.blobs_removed == 0
     assert any("Blobs were left as they are" in note for note in result.notes)
 

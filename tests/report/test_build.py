@@ -19,7 +19,8 @@ from pipelines.records.advice import code_of
 from pipelines.report.build import make_report
 from pipelines.report.pages import Report
 from pipelines.report.tables import COLUMNS
-from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.settings.retention_and_notify import RetentionSettings
+from pipelines.store.maintenance.retention import prune
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 from tests.assets_defs.test_definitions import settings_for
@@ -69,9 +70,9 @@ def test_prune_takes_the_reports_of_what_it_removes(data: DataFolder) -> None:
     snapshots = [snapshot_of(data, RECORDS, now=STARTED_AT + timedelta(days=day)) for day in range(3)]
     for snapshot in snapshots:
         make_report(data, snapshot, now=NOW)
-    prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=True)
+    prune(data, ["old"], RetentionSettings(keep_last=1), ZoneInfo("UTC"), tenant=None, dry_run=True)
     assert len(list(data.objects.below("reports"))) == 10
-    prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
+    prune(data, ["old"], RetentionSettings(keep_last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     folders = {entry.key.rpartition("/")[0] for entry in data.objects.below("reports")}
     assert folders == {"reports/tenant=old", f"reports/tenant=old/snapshot={snapshots[-1].manifest.snapshot}"}
 

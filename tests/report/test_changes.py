@@ -14,9 +14,10 @@ import pytest
 from pipelines.report.build import make_report
 from pipelines.report.history import MOST_NIGHTS, Changes
 from pipelines.report.pages import Report
+from pipelines.settings.retention_and_notify import RetentionSettings
 from pipelines.store.maintenance.reports import HISTORY, REPORTS
 from pipelines.store.maintenance.results import remove_orphans
-from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.store.maintenance.retention import prune
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.report.library import NOW, snapshot_of
 from tests.store.conftest import bucket, objects, s3, shared_s3, stored
@@ -89,7 +90,7 @@ def test_what_pruned_snapshots_told_stays(data: DataFolder) -> None:
     """The chart needs no snapshot but the two that are compared; the numbers of the others are in a small file."""
     for day in range(4):
         report(data, night(data, day, *[GOOD] * (day + 1)))
-    prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
+    prune(data, ["old"], RetentionSettings(keep_last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     assert len(data.snapshots("old")) == 1
     last_report = report(data, night(data, 4, *[GOOD] * 5))
     assert [night.publications for night in last_report.nights] == [1, 2, 3, 4, 5]

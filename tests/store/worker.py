@@ -21,8 +21,9 @@ import duckdb  # noqa: F401  what children need is imported before they are fork
 import pandas as pd  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 
+from pipelines.settings.retention_and_notify import RetentionSettings
 from pipelines.store.catalogue import rebuild_catalogue
-from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.store.maintenance.retention import prune
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.snapshot_factory import STARTED_AT, make_snapshot_and_catalogue, publication_payloads
 
@@ -54,7 +55,7 @@ def _child(data: DataFolder, order: dict[str, Any]) -> dict[str, Any]:
     day, counter = int(order.get("day", 0)), CallCounter(int(order.get("kill_at", 0)))
     if "prune" in order:
         sys.setprofile(counter)
-        prune(data, [], Policy(last=order["prune"]), ZoneInfo("UTC"), tenant=None, dry_run=False)
+        prune(data, [], RetentionSettings(keep_last=order["prune"]), ZoneInfo("UTC"), tenant=None, dry_run=False)
         sys.setprofile(None)
         return {"calls": counter.count}
     payloads = publication_payloads(order.get("records", 5), first=1000 * day + 1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -41,32 +40,7 @@ _BLOB = re.compile(rf"{BLOBS}/([0-9a-f]{{2}})/(\1[0-9a-f]{{62}}|\.\1[0-9a-f]{{62
 """A blob, or the leftover of a killed process that was writing one."""
 
 
-@dataclass(frozen=True)
-class Policy:
-    """How many snapshots to keep: the newest ones, and one for each of the newest days, weeks and months with snapshots."""
-
-    last: int = 0
-    daily: int = 0
-    weekly: int = 0
-    monthly: int = 0
-
-    @classmethod
-    def configured(cls, table: RetentionSettings) -> Policy:
-        """The policy of `[retention]` in bookferry.toml."""
-        return cls(table.keep_last, table.keep_daily, table.keep_weekly, table.keep_monthly)
-
-    def periods(self, zone: ZoneInfo) -> Iterator[tuple[str, int, Callable[[Snapshot], str]]]:
-        """Yields each rule: name, count, and the function from a snapshot to its period in the library's time zone."""
-        yield "last", self.last, lambda snapshot: snapshot.manifest.snapshot
-        for name, count, pattern in (
-            ("daily", self.daily, "%Y-%m-%d"),
-            ("weekly", self.weekly, "%G-W%V"),
-            ("monthly", self.monthly, "%Y-%m"),
-        ):
-            yield name, count, lambda snapshot, pattern=pattern: _started(snapshot).astimezone(zone).strftime(pattern)  # type: ignore[misc]
-
-
-def reasons_to_keep(snapshots: Sequence[Snapshot], policy: Policy, zone: ZoneInfo) -> dict[str, list[str]]:
+def reasons_to_keep(snapshots: Sequence[Snapshot], policy: RetentionSettings, zone: ZoneInfo) -> dict[str, list[str]]:
     """Returns name → reasons, for those of one tenant's snapshots that stay.
 
     A complete snapshot represents its period. A partial one does so only where the period has no complete one, and never displaces one.
@@ -76,10 +50,21 @@ def reasons_to_keep(snapshots: Sequence[Snapshot], policy: Policy, zone: ZoneInf
     complete = (snapshot for snapshot in snapshots if snapshot.manifest.complete)
     good = {snapshot.name for snapshot in standing_for_library(complete)}
     reasons = _newest_of_each_resource(newest_first)
-    for name, count, period_of in policy.periods(zone):
+    for name, count, period_of in _periods(policy, zone):
         for period, snapshot in _representatives(newest_first, count, good, period_of):
             reasons.setdefault(snapshot.name, []).append(name if name == "last" else f"{name} {period}")
     return reasons
+
+
+def _periods(policy: RetentionSettings, zone: ZoneInfo) -> Iterator[tuple[str, int, Callable[[Snapshot], str]]]:
+    """Yields each rule: name, count, and the function from a snapshot to its period in the library's time zone."""
+    yield "last", policy.keep_last, lambda snapshot: snapshot.manifest.snapshot
+    for name, count, pattern in (
+        ("daily", policy.keep_daily, "%Y-%m-%d"),
+        ("weekly", policy.keep_weekly, "%G-W%V"),
+        ("monthly", policy.keep_monthly, "%Y-%m"),
+    ):
+        yield name, count, lambda snapshot, pattern=pattern: _started(snapshot).astimezone(zone).strftime(pattern)  # type: ignore[misc]
 
 
 def _newest_of_each_resource(newest_first: Sequence[Snapshot]) -> dict[str, list[str]]:
@@ -150,7 +135,7 @@ class PruneResult(msgspec.Struct, kw_only=True):
 def prune(
     data: DataFolder,
     tenants: Sequence[str],
-    policy: Policy,
+    policy: RetentionSettings,
     zone: ZoneInfo,
     *,
     tenant: str | None,
@@ -213,7 +198,7 @@ def _file_table(snapshot: Snapshot) -> str:
 
 
 def _select(
-    data: DataFolder, tenants: Iterable[str], policy: Policy, zone: ZoneInfo
+    data: DataFolder, tenants: Iterable[str], policy: RetentionSettings, zone: ZoneInfo
 ) -> tuple[list[KeptSnapshot], list[Snapshot]]:
     """Returns the snapshots to keep and to remove."""
     kept, superfluous = list[KeptSnapshot](), list[Snapshot]()

@@ -19,9 +19,10 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.field_ids import field_id
 from pipelines.settings.config_file import load_settings
+from pipelines.settings.retention_and_notify import RetentionSettings
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.iceberg.tables import REGISTERED
-from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.store.maintenance.retention import prune
 from pipelines.store.parquet import TableWriter, table_writer
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.stores import open_data
@@ -58,7 +59,7 @@ def prune_to_one(library: Library, tenant: str) -> None:
     prune(
         data,
         ["old", "new"],
-        Policy(last=1),
+        RetentionSettings(keep_last=1),
         ZoneInfo("UTC"),
         tenant=tenant,
         dry_run=False,

@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import StorageError
+from pipelines.settings.retention_and_notify import RetentionSettings
 from pipelines.state.local import LocalState
 from pipelines.store.catalogue import open_catalogue
-from pipelines.store.maintenance.retention import Policy, PruneResult, prune, reasons_to_keep
+from pipelines.store.maintenance.retention import PruneResult, prune, reasons_to_keep
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.facts import FileTotals, ResourceFacts
 from pipelines.store.snapshots.manifest import Manifest
@@ -72,7 +73,7 @@ def snapshot(moment: datetime, *, complete: bool = True, resources: Sequence[str
 
 def days_to_keep(history: Sequence[Snapshot], zone: ZoneInfo = UTC_ZONE, **policy: int) -> list[str]:
     """The days and hours of the snapshots to keep."""
-    why = reasons_to_keep(history, Policy(**policy), zone)
+    why = reasons_to_keep(history, RetentionSettings(**policy), zone)
     return [snapshot.manifest.snapshot[4:11] for snapshot in history if snapshot.name in why]
 
 
@@ -82,7 +83,7 @@ class TestPolicy:
     def test_days_weeks_and_months(self) -> None:
         """From the 1st of October to the 9th of November: a Monday."""
         nights = [snapshot(datetime(2026, 10, 1, 2, tzinfo=UTC) + timedelta(days=day)) for day in range(40)]
-        assert days_to_keep(nights, daily=2, weekly=3, monthly=12) == [
+        assert days_to_keep(nights, keep_daily=2, keep_weekly=3, keep_monthly=12) == [
             "1031T02",
             "1101T02",
             "1108T02",
@@ -92,8 +93,8 @@ class TestPolicy:
     def test_a_day_is_one_of_the_librarys_zone(self) -> None:
         """22:30 and 23:30 in UTC are two days in Vienna."""
         history = [snapshot(datetime(2026, 11, 19, hour, 30, tzinfo=UTC)) for hour in (22, 23)]
-        assert days_to_keep(history, daily=2) == ["1119T23"]
-        assert days_to_keep(history, ZoneInfo("Europe/Vienna"), daily=2) == ["1119T22", "1119T23"]
+        assert days_to_keep(history, keep_daily=2) == ["1119T23"]
+        assert days_to_keep(history, ZoneInfo("Europe/Vienna"), keep_daily=2) == ["1119T22", "1119T23"]
 
 
 moments = st.integers(0, 450 * 24).map(lambda hours: datetime(2025, 11, 1, tzinfo=UTC) + timedelta(hours=hours))
@@ -107,7 +108,11 @@ histories = st.lists(any_snapshot, max_size=40, unique_by=lambda snapshot: snaps
     lambda history: sorted(history, key=lambda snapshot: snapshot.name)
 )
 counts = st.integers(0, 6)
-policies = st.builds(Policy, last=counts, daily=counts, weekly=counts, monthly=counts)
+policies = (
+    st.fixed_dictionaries(dict.fromkeys(("keep_last", "keep_daily", "keep_weekly", "keep_monthly"), counts))
+    .filter(lambda policy: any(policy.values()))
+    .map(lambda policy: RetentionSettings(**policy))
+)
 zones = st.sampled_from(["UTC", "Europe/Vienna", "Pacific/Auckland", "America/Los_Angeles"]).map(ZoneInfo)
 
 
@@ -116,7 +121,9 @@ class TestProperties:
     """Properties of any history and any policy."""
 
     @given(histories, policies, zones)
-    def test_the_newest_complete_one_stays(self, history: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
+    def test_the_newest_complete_one_stays(
+        self, history: list[Snapshot], policy: RetentionSettings, zone: ZoneInfo
+    ) -> None:
         """The newest complete snapshot of every resource stays, too: no view loses its rows."""
         why = reasons_to_keep(history, policy, zone)
         newest = newest_complete(history)
@@ -130,7 +137,9 @@ class TestProperties:
             assert not holding or holding[-1].name in why
 
     @given(histories, policies, zones)
-    def test_a_second_run_removes_nothing(self, history: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
+    def test_a_second_run_removes_nothing(
+        self, history: list[Snapshot], policy: RetentionSettings, zone: ZoneInfo
+    ) -> None:
         """Repeated pruning removes nothing more."""
         first = reasons_to_keep(history, policy, zone)
         remaining = [snapshot for snapshot in history if snapshot.name in first]
@@ -138,7 +147,7 @@ class TestProperties:
 
     @given(histories, policies, zones)
     def test_a_partial_one_never_stands_beside_a_complete_one_of_its_day(
-        self, history: list[Snapshot], policy: Policy, zone: ZoneInfo
+        self, history: list[Snapshot], policy: RetentionSettings, zone: ZoneInfo
     ) -> None:
         """A partial snapshot never represents a day with a complete one."""
         why = reasons_to_keep(history, policy, zone)
@@ -150,22 +159,24 @@ class TestProperties:
             assert f"daily {moment.astimezone(zone):%Y-%m-%d}" not in shared
 
     @given(histories, policies, zones)
-    def test_the_number_of_kept_snapshots(self, history: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
+    def test_the_number_of_kept_snapshots(
+        self, history: list[Snapshot], policy: RetentionSettings, zone: ZoneInfo
+    ) -> None:
         """At most the sum of the rules, twice with partial ones; every requested day with a snapshot is represented."""
         why = reasons_to_keep(history, policy, zone)
-        most = 2 * (policy.last + policy.daily + policy.weekly + policy.monthly) + 2
+        most = 2 * (policy.keep_last + policy.keep_daily + policy.keep_weekly + policy.keep_monthly) + 2
         assert len(why) <= most
         good = [snapshot for snapshot in history if snapshot.manifest.complete and snapshot.holds_publications]
         days = {
             datetime.strptime(snapshot.manifest.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).astimezone(zone).date()
             for snapshot in good
         }
-        for day in sorted(days, reverse=True)[: policy.daily]:
+        for day in sorted(days, reverse=True)[: policy.keep_daily]:
             assert any(f"daily {day}" in reasons for reasons in why.values())
 
 
 def pruned(data: DataFolder, *, tenant: str | None = None, dry_run: bool = False, **policy: int) -> PruneResult:
-    return prune(data, ["old", "other"], Policy(**policy), UTC_ZONE, tenant=tenant, dry_run=dry_run)
+    return prune(data, ["old", "other"], RetentionSettings(**policy), UTC_ZONE, tenant=tenant, dry_run=dry_run)
 
 
 def names(data: DataFolder) -> list[str]:
@@ -192,7 +203,9 @@ def test_a_run_that_lost_its_lease_takes_nothing_from_other_tables(week: DataFol
     week.state = Lost(week.path / "state.db")
     before, taken = names(week), list[object]()
     with pytest.raises(StorageError, match="lost snapshots-prune"):
-        prune(week, [], Policy(last=1), UTC_ZONE, tenant=None, dry_run=False, before_removal=taken.append)
+        prune(
+            week, [], RetentionSettings(keep_last=1), UTC_ZONE, tenant=None, dry_run=False, before_removal=taken.append
+        )
     assert (names(week), taken) == (before, [])
 
 
@@ -200,9 +213,9 @@ def test_a_tenant_at_work_is_passed_over(week: DataFolder) -> None:
     """All others are pruned; a second run of another tenant's `prune` in the same minute is not refused either."""
     make_snapshot(week, publication_payloads(1), tenant="other", now=STARTED_AT + timedelta(days=1))
     with week.lease("old"):
-        result = pruned(week, last=1)
+        result = pruned(week, keep_last=1)
         assert names(week) == ["old 20", "old 21", "other 21", "old 22", "old 23"]
-        assert pruned(week, tenant="other", last=1).removed == []
+        assert pruned(week, tenant="other", keep_last=1).removed == []
     assert "The snapshots of old were left as they are" in result.notes[0]
 
 
@@ -235,7 +248,7 @@ class TestBlobs:
         for damaged in (oldest, foreign_snapshot):
             (damaged.path / "manifest.json").write_text("{")
         removed = {snapshot.name for snapshot in week.snapshots("old")[:-2]}  # the newest complete and the newest stay
-        result = pruned(week, tenant="old", dry_run=dry_run, last=1)
+        result = pruned(week, tenant="old", dry_run=dry_run, keep_last=1)
         assert {entry.snapshot for entry in result.removed} == removed
         assert [entry.why for entry in result.kept if entry.snapshot == oldest.name] == [
             ["its manifest cannot be used"]
@@ -254,12 +267,12 @@ class TestBlobs:
         last.write_bytes(gone.read_bytes())
         for dry_run in (True, False):
             with pytest.raises(StorageError, match=r"publication_files.parquet (has|was changed).* none was removed"):
-                pruned(week, last=1, dry_run=dry_run)
+                pruned(week, keep_last=1, dry_run=dry_run)
         assert self.present(week, blobs) == list(range(7))
         last.write_bytes(content)
-        dry = pruned(week, last=1, dry_run=True)
+        dry = pruned(week, keep_last=1, dry_run=True)
         assert self.present(week, blobs) == list(range(7))
-        real = pruned(week, last=1)
+        real = pruned(week, keep_last=1)
         assert (real.blobs_removed, real.blobs_bytes) == (dry.blobs_removed, dry.blobs_bytes) == (3, 3)
         assert self.present(week, blobs) == [1, 3, 4, 5]
         assert all(verify(week, snapshot.key, now=STARTED_AT).ok for snapshot in week.snapshots())
@@ -268,13 +281,13 @@ class TestBlobs:
     def test_not_while_another_tenant_is_read(self, week: DataFolder, blobs: list[str]) -> None:
         """Its backup may have stored blobs without a reference yet."""
         with week.lease("other"):
-            result = pruned(week, tenant="old", last=1)
+            result = pruned(week, tenant="old", keep_last=1)
         assert "until the next time" in result.notes[0]
         capture = new_capture(week, tenant="other")  # the run that continues it needs its blobs
-        assert str(capture.path) in pruned(week, last=1).notes[0]
+        assert str(capture.path) in pruned(week, keep_last=1).notes[0]
         assert self.present(week, blobs) == list(range(7))
         shutil.rmtree(capture.path)
-        pruned(week, last=1)
+        pruned(week, keep_last=1)
         assert self.present(week, blobs) == [1, 3, 4, 5]
 
     @pytest.mark.long
@@ -290,7 +303,7 @@ class TestBlobs:
 
         week.state = LosingLease(week.path / "state.db")
         with pytest.raises(StorageError, match="lost"):
-            pruned(week, last=1)
+            pruned(week, keep_last=1)
         assert len(self.present(week, blobs)) == len(before) - 1
 
 

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigurationError
+from pipelines.settings.retention_and_notify import RetentionSettings
 from pipelines.store.durable import sha256_of
 from pipelines.store.maintenance.results import VERIFICATIONS
-from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.store.maintenance.retention import prune
 from pipelines.store.maintenance.verification import (
     Part,
     keys_to_verify,
@@ -166,7 +167,7 @@ def test_the_result_is_stored_until_the_snapshot_is_gone(data: DataFolder) -> No
     assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) == result
     assert problems(data, snapshot) == []
     make_snapshot(data, now=TOMORROW)
-    prune(data, [], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
+    prune(data, [], RetentionSettings(keep_last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) is None
     VERIFICATIONS.save(data, result)
     assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) is None

@@ -13,8 +13,9 @@ import pytest
 from obstore.store import MemoryStore
 
 from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
+from pipelines.settings.retention_and_notify import RetentionSettings
 from pipelines.store.catalogue import rebuild_catalogue
-from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.store.maintenance.retention import prune
 from pipelines.store.maintenance.verification import keys_to_verify, verify
 from pipelines.store.objects import claims
 from pipelines.store.objects.buckets import Bucket
@@ -40,7 +41,7 @@ def all_keys(objects: Objects) -> list[str]:
 
 
 def pruned(data: DataFolder, **policy: int) -> Any:
-    return prune(data, [], Policy(**policy), ZoneInfo("UTC"), tenant=None, dry_run=False)
+    return prune(data, [], RetentionSettings(**policy), ZoneInfo("UTC"), tenant=None, dry_run=False)
 
 
 def test_damage_is_reported(data: DataFolder) -> None:
@@ -147,13 +148,13 @@ class TestKills:
             data = DataFolder(tmp_path, objects=bucket)
             dying = DataFolder(tmp_path, objects=DyingStore(bucket, death))  # type: ignore[arg-type]
             try:
-                pruned(dying, last=1)
+                pruned(dying, keep_last=1)
             except Killed:
                 for snapshot in data.snapshots():
                     assert verify(data, snapshot.key, now=STARTED_AT).ok
                 assert all(verify(data, key, now=STARTED_AT).ok for key in keys_to_verify(data, None))
                 rebuild_catalogue(data)
-                pruned(data, last=1)
+                pruned(data, keep_last=1)
             else:
                 break
             assert [snapshot.name for snapshot in data.snapshots()] == ["old/20261122T020000Z"]
