@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from rich.console import RenderableType
@@ -25,6 +24,7 @@ from pipelines.store.catalogue import (
     newest_with_table,
     observed_table,
     resources_of,
+    table_views,
 )
 from pipelines.store.postgres.definitions import sql_type
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -78,10 +78,7 @@ def _views(tables: Sequence[Table]) -> dict[str, Table]:
     views = {table.name: table for table in (SNAPSHOTS, TABLES_READ)}
     for table in tables:
         if table.name not in views:
-            views[table.name] = replace(table, columns=(*VIEW_COLUMNS, *table.columns))
-            views[f"{table.name}_history"] = replace(
-                views[table.name], comment=f"{table.comment} Every complete snapshot."
-            )
+            views |= {view.name: view for view in table_views(table)}
         if table.name in STAGED:
             views[f"{table.name}_deleted"] = deleted_view(table)
     return views
