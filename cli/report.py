@@ -40,7 +40,7 @@ def document(report: Report) -> dict[str, Any]:
         "to_do": report.to_do,
         "repaired": report.repaired,
         "issues": report.counts,
-        "figures": _fit(msgspec.to_builtins(report.figures)),
+        "figures": _redacted(msgspec.to_builtins(report.figures)),
         "last_night": _changes(report, "last_night"),
         "last_week": _changes(report, "last_week"),
         "record_url": report.record_url,
@@ -53,9 +53,14 @@ def _changes(report: Report, since: str) -> Any:
     return getattr(report.nights[-1], since) if report.nights else None
 
 
-def _fit(figures: Any) -> Any:
-    """The figures. Names from a library are redacted (I10)."""
-    return {safe_text(name): _fit(value) for name, value in figures.items()} if isinstance(figures, dict) else figures
+def _redacted(*figures: Any) -> Any:
+    """The sum of figures. Names from a library are redacted (I10); those that are then the same have the sum of their numbers."""
+    if not isinstance(figures[0], dict):
+        return sum(figures) if len(figures) > 1 else figures[0]
+    values: dict[str, list[Any]] = {}
+    for name, value in (entry for part in figures for entry in part.items()):
+        values.setdefault(safe_text(name), []).append(value)
+    return {name: _redacted(*same) for name, same in values.items()}
 
 
 def _lines(report: Report) -> Iterator[RenderableType]:

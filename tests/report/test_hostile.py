@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.report import document
+from cli.report import _redacted, document
 from pipelines.report.issues import LONGEST, safe_text
 from pipelines.report.pages import Report
 from pipelines.report.rendering import commands_as_code
@@ -55,6 +55,13 @@ def test_no_secret_and_nobody_is_in_it(hostile: Report) -> None:
 )
 def test_an_e_mail_address_is_not_shown_and_the_name_of_a_field_is(text: str, shown: str) -> None:
     assert safe_text(text) == shown
+
+
+def test_names_that_are_redacted_alike_have_the_sum_of_their_numbers() -> None:
+    names = ("cora@example.org", "ida@example.org")
+    assert _redacted({"publications": dict(zip(names, (3, 5), strict=True))}) == {"publications": {"[redacted]": 8}}
+    verdicts = {name: {"valid": 2, "invalid": 1} for name in names}
+    assert _redacted(verdicts) == {"[redacted]": {"valid": 4, "invalid": 2}}
 
 
 def test_no_cell_is_a_formula_and_every_line_has_its_columns(hostile: Report) -> None:
