@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from decimal import Decimal
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 
 import duckdb
@@ -196,5 +196,9 @@ def _examples() -> Answer:
 
 def _distinct(names: list[str]) -> list[str]:
     """Column names without duplicates: two columns with the same name would be one key in JSON."""
-    seen = [names[: place + 1].count(name) for place, name in enumerate(names)]
-    return [name if count == 1 else f"{name}_{count}" for name, count in zip(names, seen, strict=True)]
+    distinct: list[str] = []
+    for name in names:
+        numbered = (f"{name}_{number}" for number in count(2))
+        free = (text for text in numbered if text not in names and text not in distinct)
+        distinct.append(next(free) if name in distinct else name)
+    return distinct

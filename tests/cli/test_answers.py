@@ -34,7 +34,7 @@ SELECT
     170141183460469231731687303715884105727 AS huge, [1, NULL, 3] AS list, {'a': {'b': [DATE '2020-01-01']}} AS nested,
     MAP {2: 'two'} AS map, 'a [red]b[/red] [/] \[c :book:' AS markup, 'x' || chr(27) || '[31m' || chr(10) || chr(0) AS control,
     'nan'::DOUBLE AS nan, 'infinity'::DOUBLE AS infinite, true AS yes, '\x00\xff'::BLOB AS bytes,
-    INTERVAL 3 DAYS AS span, DATE '-infinity' AS long_ago, TIMESTAMP '290000-01-01' AS late, 1 AS a, 2 AS a
+    INTERVAL 3 DAYS AS span, DATE '-infinity' AS long_ago, TIMESTAMP '290000-01-01' AS late, 1 AS a, 2 AS a, 3 AS a_2
 """
 
 
@@ -93,7 +93,7 @@ def test_any_value_has_a_form_in_json(library: BackedUp) -> None:
     assert row["markup"] == r"a [red]b[/red] [/] \[c :book:"
     assert row["control"] == "x\x1b[31m\n\0"
     assert (row["nan"], row["infinite"], row["yes"]) == (None, None, True)
-    assert (row["a"], row["a_2"]) == (1, 2)
+    assert (row["a"], row["a_2"], row["a_3"]) == (1, 3, 2)
 
 
 def test_any_value_is_shown_as_it_is(library: BackedUp) -> None:
