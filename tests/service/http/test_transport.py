@@ -78,14 +78,12 @@ TUNNEL: list[Step] = [(1.0, STARTED, b"CONNECT"), (1.0, COMPLETE, b"")]
     ("steps", "outcome", "charged"),
     [
         ([(3.0, STARTED, b"GET"), (2.0, COMPLETE, b"GET")], httpx.Response(200), 1),
-        (TUNNEL, httpx.ProxyError("407"), 0),
         ([*TUNNEL, (1.0, STARTED, b"GET"), (1.0, COMPLETE, b"")], httpx.Response(200), 1),
         ([(0.0, STARTED, b"GET")], httpx.ReadError("reset"), 1),
     ],
     ids=[
         "the later moment of leaving counts",
-        "the proxy's refusal is no request",
-        "its tunnel neither",
+        "a tunnel is no request",
         "answer lost",
     ],
 )
