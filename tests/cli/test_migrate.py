@@ -151,7 +151,6 @@ def test_what_is_lost_is_said_first_and_last(service: SandboxProcess, tmp_path: 
     assert problem["message"] == f"plan {planned['plan']} waits for 1 decision"
 
 
-@pytest.mark.long
 def test_restore_creates_what_is_missing_once(service: SandboxProcess, tmp_path: Path) -> None:
     """`restore` plans, applies and verifies; run twice, it writes nothing."""
     installation = installation_into(tmp_path, service, "other")

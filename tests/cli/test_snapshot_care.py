@@ -43,7 +43,7 @@ class Care(Installation):
         return {entry.key: entry.size for entry in self.objects.below("snapshots")}
 
 
-@pytest.fixture(params=["folder", "bucket"])
+@pytest.fixture(params=["folder", pytest.param("bucket", marks=pytest.mark.long)])
 def care(request: pytest.FixtureRequest, sandbox: SandboxProcess, s3: S3, tmp_path: Path) -> Care:
     Installation.make(tmp_path, sandbox, "small")
     objects: Objects = Folder(tmp_path / "library-data")
@@ -54,7 +54,6 @@ def care(request: pytest.FixtureRequest, sandbox: SandboxProcess, s3: S3, tmp_pa
     return Care(tmp_path, sandbox, "small", objects)
 
 
-@pytest.mark.long
 def test_from_the_first_backup_to_the_last_removal(care: Care) -> None:
     """What is verified is not changed; damage is named by the list and by `status`; of what is in a bucket nothing stays here."""
     config, sandbox = care.folder / "bookferry.toml", care.sandbox

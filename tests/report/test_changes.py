@@ -47,7 +47,6 @@ def page_of(report: Report) -> str:
     return " ".join(Path(report.paths.html).read_text("utf-8").split())
 
 
-@pytest.mark.long
 def test_since_the_last_night_and_the_last_week(stored: DataFolder) -> None:
     """In a folder and in a bucket. An issue that gets another wrong value is still the same issue."""
     report(stored, night(stored, 0, GOOD, BAD, BAD, GOOD.replace("7", "x")))

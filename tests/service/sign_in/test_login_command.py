@@ -205,7 +205,6 @@ def test_pasting_the_code(home: Home) -> None:
     assert "Signed in to 'new' as Backup" in out
 
 
-@pytest.mark.long
 def test_whoami(home: Home, sandbox: SandboxProcess) -> None:
     """User, scopes, jobs, ages; and the command to run if nobody is signed in."""
     run(home, "whoami", "new", "--json").assert_failed(4, "Nobody has signed in to 'new'", "bookferry login new")
