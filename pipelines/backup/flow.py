@@ -309,7 +309,7 @@ class Backup:
             return
         with suppress(BookferryError), self._client(facts.tenant) as client:
             probe = Probe(client, self._clock or SystemClock())
-            facts.description = ask_description(probe, facts.api, self._now().isoformat(timespec="seconds"))
+            facts.description = ask_description(probe, facts.api)
             facts.description.requests = client.requests
             capture.save()
 

@@ -144,7 +144,7 @@ class Look:
     @cached_property
     def description(self) -> Description:
         """What the library's `swagger.yaml` says (service.md#overview)."""
-        return ask_description(self._probe, self.api, self.around.clock.now().isoformat(timespec="seconds"))
+        return ask_description(self._probe, self.api)
 
 
 def total_of(answer: ProbeResponse | None) -> int | None:

@@ -213,8 +213,7 @@ class Migration(MigrationSession):
         """The target's description as it is now, where the plan has one."""
         if not (earlier := step.plan.facts.description) or earlier.problem:
             return None
-        clock, client = self.clock, step.client
-        return ask_again(Probe(client, clock), earlier, clock.now().isoformat(timespec="seconds"))
+        return ask_again(Probe(step.client, self.clock), earlier)
 
     @contextmanager
     def _compared(

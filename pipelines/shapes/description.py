@@ -40,9 +40,9 @@ _MERGING = ("PATCH", "PUT", "POST")
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 
-def read_description(content: bytes, *, address: str, learned_at: str) -> Description:
+def read_description(content: bytes, *, address: str) -> Description:
     """The description of one version of the API. Never raises: what cannot be read is its `problem`."""
-    description = Description(address=address, learned_at=learned_at, sha256=hashlib.sha256(content).hexdigest())
+    description = Description(address=address, sha256=hashlib.sha256(content).hexdigest())
     try:
         document = read_document(content)
     except UnreadableDocumentError as error:

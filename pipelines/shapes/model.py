@@ -59,7 +59,6 @@ class Description(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What a version of the API says about itself in its swagger.yaml (service.md#overview)."""
 
     address: str
-    learned_at: str
     sha256: str = ""
     requests: int = 0
     """Requests to the service."""

@@ -34,7 +34,7 @@ def unread_lists(
     `shapes`: of the records that were read. `left_out`: resources that were not asked for, because this version does not document them;
     `read`: such addresses that were read.
     """
-    described = description or Description(address="", learned_at="")
+    described = description or Description(address="")
     paths = sorted(path for path in described.lists if _is_unread(path, described, shapes, left_out))
     if not any(path.startswith("/collections/") for path in (*paths, *read)) and not _has_members(
         "collections", "publications", shapes

@@ -148,7 +148,7 @@ class RequestForms:
 
     def removes(self, resource: str, name: str) -> bool:
         """Whether the target describes a DELETE of one entry of that list, whose entries have no ids beside those that were added."""
-        described = self._description or Description(address="", learned_at="")
+        described = self._description or Description(address="")
         below, _key = self._types[resource].posted[name].split()
         path = f"/{LIST_PATHS[resource]}/{{}}/{below}"
         entry = described.lists.get(path, [])

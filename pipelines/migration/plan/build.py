@@ -149,7 +149,7 @@ class PlanBuilder:
         """The target's own description, which is asked for once, and only where a plan needs it."""
         if self._description is None:
             probe = Probe(client, self._session.clock)
-            self._description = ask_description(probe, API, self._request.now.isoformat(timespec="seconds"))
+            self._description = ask_description(probe, API)
         return self._description
 
     def _learn_types(self, client: LibraryClient, *, asks_all: bool) -> None:

@@ -93,7 +93,7 @@ def test_a_form_is_read_field_by_field() -> None:
         "{name: 'collection[labels][][text]', in: formData, type: string}",
     )
     text = f"paths: {{/collections: {{post: {{parameters: [{', '.join(names)}]}}}}}}"
-    described = read_description(text.encode(), address="x", learned_at="2026-01-01T00:00:00Z")
+    described = read_description(text.encode(), address="x")
     create = described.resources["collections"].create
     assert create is not None
     assert (create.wrapped_in, create.required) == ("collection", ["name"])
@@ -132,9 +132,7 @@ HOSTILE = [
 def test_a_hostile_description_is_read_in_little_time_and_memory(description: bytes) -> None:
     """I13: no crash, and a sentence about what could not be read."""
     begun, memory = time.process_time(), limits.getrusage(limits.RUSAGE_SELF).ru_maxrss
-    parsed_description = read_description(
-        description, address="https://library.example/api/v3/swagger.yaml", learned_at="2026-11-22"
-    )
+    parsed_description = read_description(description, address="https://library.example/api/v3/swagger.yaml")
     assert time.process_time() - begun < 5  # two seconds on a quiet machine
     assert limits.getrusage(limits.RUSAGE_SELF).ru_maxrss - memory < 50 * 1024
     assert parsed_description.problem or parsed_description.notes or parsed_description.operations
@@ -152,7 +150,7 @@ def test_a_hostile_description_costs_no_backup(serve: Serve, number: int) -> Non
 
 def test_the_limits_of_a_description_are_named() -> None:
     """Beyond a limit, the message says which."""
-    about = {"address": "a", "learned_at": "b"}
+    about = {"address": "a"}
     assert f"at most {MAX_BYTES:,}" in read_description(b"x" * (MAX_BYTES + 1), **about).problem
     assert f"more than {MAX_NODES:,} values" in read_description(b"[" + b"a," * MAX_NODES + b"]", **about).problem
     looped = (
@@ -163,7 +161,7 @@ def test_the_limits_of_a_description_are_named() -> None:
 
 
 def test_a_description_is_read_to_the_depth_of_the_records_and_less_deep_where_its_schemas_are_circles() -> None:
-    about = {"address": "a", "learned_at": "b"}
+    about = {"address": "a"}
     schema = b"{type: integer}"
     for number in range(8):
         schema = b"{type: object, properties: {x%d: %s}}" % (number, schema)

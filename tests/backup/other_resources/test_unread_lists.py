@@ -32,7 +32,7 @@ def unread(description: bytes, **records: list[dict[str, Any]]) -> list[str]:
         observer = Observer()
         observer.observe(entries)
         shapes[resource] = observer.shape
-    return unread_lists(read_description(description, address="", learned_at=""), shapes)
+    return unread_lists(read_description(description, address=""), shapes)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_fields_of_records_are_read_in_any_described_envelope(around: list[s
             "type": "object",
             "properties": {name: schema, "page": {"type": "object", "properties": {"size": {}}}},
         }
-    description = read_description(described("/tasks", schema=schema), address="", learned_at="")
+    description = read_description(described("/tasks", schema=schema), address="")
     assert {*description.resources["tasks"].record} == {"id", "tags"}
 
 

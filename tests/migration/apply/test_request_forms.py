@@ -56,7 +56,7 @@ def test_a_member_is_removed_where_the_description_leaves_no_doubt_of_its_addres
     field = FieldMapping(leads_to="publications", many=True, post="publications publication_id")
     types = {"collections": msgspec.structs.replace(TYPES["collections"], fields={"publication_ids": field})}
     lists = {"/collections/{}/publications": entry}
-    described = Description(address="", learned_at="", operations={operation: []}, lists=lists)
+    described = Description(address="", operations={operation: []}, lists=lists)
     assert forms(described, types).removes("collections", "publication_ids") is is_taken
 
 
@@ -67,7 +67,7 @@ def test_a_change_in_json_api_names_the_type_and_the_id_of_the_record(
     """By the form of the records, as far as a description takes them; the mapping file has it in a line, which is followed."""
     fields = {name: of_type() for name in described}
     schema = ResourceSchema(change=PayloadSchema(fields) if fields else None)
-    description = Description(address="", learned_at="", resources={"tasks": schema})
+    description = Description(address="", resources={"tasks": schema})
     names = {"type", "id"} & {*(described or ("type", "id"))}
     record = {"id": 7, "type": "to-dos", "attributes": {"title": "A"}}
     learner = learner_of(tmp_path, [record])
@@ -86,7 +86,7 @@ def test_a_put_sends_again_what_the_target_has(forms: Forms) -> None:
     hold = of_type("object", members={"id": FieldSchema(["integer"]), "seen": FieldSchema(["string"], read_only=True)})
     fields = {"holds": of_type("array", entries=hold), "shelf": of_type(), "note": of_type()}
     description = Description(
-        address="", learned_at="", resources={"hard_copies": ResourceSchema(change=PayloadSchema(fields, method="PUT"))}
+        address="", resources={"hard_copies": ResourceSchema(change=PayloadSchema(fields, method="PUT"))}
     )
     entries = {"user_id": FieldMapping(leads_to="users"), **plain("note", "at/room")}
     moved = msgspec.structs.replace(

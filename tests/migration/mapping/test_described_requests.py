@@ -20,7 +20,7 @@ ASSUMED = MergeRequest("authorities/{id}/merge")
 def read(paths: dict[str, Any]) -> Description:
     """A description with these paths."""
     document = {"openapi": "3.0.0", "paths": paths}
-    return read_description(json.dumps(document).encode(), address="a", learned_at="now")
+    return read_description(json.dumps(document).encode(), address="a")
 
 
 def content(schema: dict[str, Any]) -> dict[str, Any]:
