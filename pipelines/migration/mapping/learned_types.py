@@ -226,7 +226,8 @@ class TypeLearner:
             links = self._new_links(read)
             self._links |= links
             leads_to |= {f"{key}/id": leads_to[key] for key in links.keys() & leads_to.keys()}
-            self.type = self._learn(leads_to=leads_to)
+            doubted = {*self._known.doubted} | {f"{key}/id" for key in links.keys() & {*self._known.doubted}}
+            self.type = self._learn(leads_to=leads_to, doubted=doubted)
             if not links:
                 break
 

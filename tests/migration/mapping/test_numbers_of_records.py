@@ -19,7 +19,7 @@ from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.migration.plan.build import without_questions
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.shapes.field_names import is_quantity
-from tests.migration.mapping.learning import file_of, learner_between, listing, text_of
+from tests.migration.mapping.learning import file_of, learner_between, learner_of, listing, text_of
 
 Form = Callable[[Sequence[int]], Any]
 
@@ -240,3 +240,12 @@ def test_no_text_of_a_record_is_lost_without_a_word(resource: str, forms: list[d
                 for place in texts_in("", record)
                 if place[1] not in said and not f"{place[0][1:]}/".startswith(named)
             ]
+
+
+def test_a_reference_whose_ids_say_something_else_is_asked_about_although_it_says_more_of_the_link(
+    tmp_path: Path,
+) -> None:
+    """Taken apart, its id has another path. No publication has these numbers, whatever the name says."""
+    records = [{"id": n, "title": "A", "publication": {"id": 100 + n, "role": f"r{n % 2}"}} for n in range(1, 5)]
+    learned = learner_of(tmp_path, records, resource="tasks", read=["publications", "users"]).type
+    assert learned.parts["publication/id"].leads_to == "?"
