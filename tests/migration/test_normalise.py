@@ -48,7 +48,7 @@ def check_with(payload: bytes, kinds: Kinds, sent: frozenset[str], *, first_day:
     publications = publication_type(kinds, sent, first_day=first_day)
     form = publications.form(record)
     assert form.unsent.keys() == form.why.keys()
-    expected = form_of(record, kinds, sent, first_day=first_day)
+    expected = form_of(record, kinds, sent, first_day=first_day, parts_of_author=publications._parts_of_author)
     assert publications.compared(form.values) == comparable(expected.fields, kinds)
     keys = [(kind, value) for stage, kind, value in publications.match_keys(form.values) if stage == "identifier"]
     assert sorted(keys) == sorted(identifying_keys(expected.fields, kinds))
